@@ -8,9 +8,9 @@ use crate::failure::Failure;
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
 use crate::remedy::{apply, merge};
-use crate::score::{score, score_of_first_part};
+use crate::score::{score, score_of_first_part, worse};
 use std::collections::BTreeMap;
-use thalweg_model::{Amount, Arm, ArmReport, Experiment, Remedy, Stream, Transactions, Workload};
+use thalweg_model::{Amount, Arm, ArmReport, Change, Experiment, Remedy, Stream, Transactions, Workload};
 use thalweg_tune::options::Family;
 use thalweg_units::{Bytes, Span};
 
@@ -23,8 +23,10 @@ const PACKETS: [f64; 2] = [60_000.0, 250_000.0];
 /// What a workload is shortened to at least, and in round trips.
 const LEAST: Span = Span::from_millis(3_000);
 const LEAST_ROUND_TRIPS: f64 = 40.0;
-/// Sets that are run at greater length.
-const FINALISTS: usize = 5;
+/// Sets that are run at greater length, besides those without a family of the best.
+const FINALISTS: usize = 4;
+/// Sets with one option more than the best that are run at greater length.
+const SUPERSETS: usize = 3;
 /// Settings that are added to the best pair.
 const ADDITIONS: usize = 4;
 /// Seeds of a path whose packets meet chance: in the first rounds, and later.
@@ -47,71 +49,89 @@ pub(crate) struct Explored {
 /// A search under way.
 struct Search<'a> {
     lab: &'a LabRuns<'a>,
-    families: &'a [Family],
+    families: Vec<Family>,
     base: Experiment,
     /// Whether `base` is the first part of a long stream.
     is_first_part: bool,
     seeds: u32,
     scores: BTreeMap<Set, f64>,
+    /// The run with nothing changed, once there is one.
+    as_found: Option<ArmReport>,
 }
 
-/// Searches for the options that make `base` fastest.
+/// What else can matter on an experiment, by a run of it.
+pub(crate) type Further<'a> = dyn FnMut(&Experiment, &mut dyn Observer) -> Result<Vec<Family>, Failure> + 'a;
+
+/// Searches for the options that make `base` fastest. What the first best set uncovers, `further` proposes.
 pub(crate) fn explore(
     lab: &LabRuns<'_>,
     base: &Experiment,
     families: &[Family],
+    further: &mut Further<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Explored, Failure> {
     let [few, more] = if meets_chance(base) { SEEDS } else { [1, 1] };
-    let mut short = Search::new(lab, families, base, PACKETS[0], few);
+    let mut short = Search::new(lab, families.to_vec(), base, PACKETS[0], few);
     short.singles(observer)?;
     short.pairs(observer)?;
     short.additions(observer)?;
-    let mut whole = Search::new(lab, families, base, PACKETS[1], more);
+    short.widened(further, observer)?;
+    let mut whole = Search::new(lab, short.families.clone(), base, PACKETS[1], more);
     if short.base == whole.base && few == more {
         whole.scores.clone_from(&short.scores);
+        whole.as_found.clone_from(&short.as_found);
     }
-    let mut finalists: Vec<Set> = short.ranked().into_iter().take(FINALISTS).map(|(set, _)| set).collect();
-    finalists.push(Vec::new());
-    whole.run("search: longer runs", finalists, observer)?;
+    whole.run("search: longer runs", short.finalists(), observer)?;
+    let best = whole.best();
+    whole.run("search: added to the best", short.supersets(&best), observer)?;
     let best = whole.best();
     let best = whole.pruned(best, observer)?;
     let best = whole.shrunk(best, observer)?;
     let best = whole.pruned(best, observer)?;
-    let nothing = whole.score(&Vec::new());
-    let worth = whole.score(&best) >= nothing * crate::remedy::WORTH;
+    let best = whole.trimmed(best, observer)?;
+    let worth = whole.score(&best) >= whole.score(&Vec::new()) * crate::remedy::WORTH;
     let mut parts = if worth { best } else { Vec::new() };
-    parts.sort_by(|a, b| short.score(&vec![*b]).total_cmp(&short.score(&vec![*a])));
+    // All ratios that are listed are of runs of one length.
+    short.families.clone_from(&whole.families);
+    short.run("search: the best set", vec![parts.clone()], observer)?;
     let sets = short.scores.len() + whole.scores.len();
+    let chosen = short.remedy(&parts).map(|best| (best, short.gain(&parts)));
+    parts.sort_by(|a, b| short.score(&vec![*b]).total_cmp(&short.score(&vec![*a])));
     let mut alone: Vec<Set> = (0..families.len()).map(|family| vec![short.best_of(family)]).collect();
     alone.sort_by(|a, b| short.score(b).total_cmp(&short.score(a)));
     // What a set of one setting gives is its first line.
     alone.retain(|one| parts.len() != 1 || one[0].0 != parts[0].0);
-    let without = short.score(&Vec::new());
-    let alone = alone.iter().filter_map(|one| Some((short.remedy(one)?, short.score(one) / without)));
-    let tried =
-        whole.remedy(&parts).map(|best| (best, whole.score(&sorted(&parts)) / nothing)).into_iter().chain(alone);
+    let alone = alone.iter().filter_map(|one| Some((short.remedy(one)?, short.gain(one))));
     Ok(Explored {
-        best: parts.iter().map(|one| families[one.0].options[one.1].clone()).collect(),
-        tried: tried.collect(),
+        best: parts.iter().map(|one| whole.families[one.0].options[one.1].clone()).collect(),
+        tried: chosen.into_iter().chain(alone).collect(),
         sets,
     })
 }
 
-fn sorted(set: &Set) -> Set {
-    let mut set = set.clone();
-    set.sort_unstable();
-    set
-}
-
 impl<'a> Search<'a> {
-    fn new(lab: &'a LabRuns<'a>, families: &'a [Family], whole: &Experiment, packets: f64, seeds: u32) -> Self {
+    fn new(lab: &'a LabRuns<'a>, families: Vec<Family>, whole: &Experiment, packets: f64, seeds: u32) -> Self {
         let base = shortened(whole, packets);
-        Self { lab, families, is_first_part: is_first_part(&base, whole), base, seeds, scores: BTreeMap::new() }
+        let is_first_part = is_first_part(&base, whole);
+        Self { lab, families, is_first_part, base, seeds, scores: BTreeMap::new(), as_found: None }
     }
 
+    /// How good a run was. One that makes a figure worse than as found by more than is tolerable is no better than nothing changed, however much
+    /// the other figures gain.
     fn score_of(&self, arm: &ArmReport) -> Option<f64> {
-        if self.is_first_part { score_of_first_part(arm) } else { score(&self.base.workload, arm) }
+        if self.is_first_part {
+            return score_of_first_part(arm);
+        }
+        let own = score(&self.base.workload, arm)?;
+        let Some(worse) = self.as_found.as_ref().and_then(|found| worse(&self.base.workload, found, arm)) else {
+            return Some(own);
+        };
+        Some(own.min(self.score(&Vec::new())) / worse)
+    }
+
+    /// How many times better a set is than nothing changed; not finite where that moves nothing.
+    fn gain(&self, set: &Set) -> f64 {
+        self.score(set) / self.score(&Vec::new())
     }
 
     /// The best option of a family alone, of equal ones the smallest.
@@ -131,6 +151,14 @@ impl<'a> Search<'a> {
         merge(set.iter().map(|&(family, option)| self.families[family].options[option].clone()).collect())
     }
 
+    /// The experiment with a set laid over it.
+    fn with(&self, set: &Set) -> Experiment {
+        let mut experiment = self.base.clone();
+        let changes = self.remedy(set).map(|remedy| remedy.changes).unwrap_or_default();
+        changes.iter().for_each(|change| apply(&mut experiment, change));
+        experiment
+    }
+
     /// Runs those of the sets that were not run yet.
     fn run(&mut self, title: &str, sets: Vec<Set>, observer: &mut dyn Observer) -> Result<(), Failure> {
         let mut new: Vec<Set> = sets.into_iter().filter(|set| !self.scores.contains_key(set)).collect();
@@ -139,18 +167,11 @@ impl<'a> Search<'a> {
         if new.is_empty() {
             return Ok(());
         }
-        let arms: Vec<Arm> = new
-            .iter()
-            .enumerate()
-            .map(|(at, set)| {
-                let mut experiment = self.base.clone();
-                if let Some(remedy) = self.remedy(set) {
-                    remedy.changes.iter().for_each(|change| apply(&mut experiment, change));
-                }
-                Arm::new(at.to_string(), experiment)
-            })
-            .collect();
+        let arms: Vec<Arm> = new.iter().enumerate().map(|(at, set)| Arm::new(at.to_string(), self.with(set))).collect();
         let report = self.lab.report(title, &arms, self.seeds, observer)?;
+        if let Some(at) = new.iter().position(Vec::is_empty) {
+            self.as_found = report.arm(&at.to_string()).cloned();
+        }
         for (at, set) in new.into_iter().enumerate() {
             // An arm that the kernel refuses, or that never ends, is worth nothing.
             let found = report.arm(&at.to_string()).and_then(|arm| self.score_of(arm));
@@ -207,6 +228,47 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
+    /// Looks at a run of the best set for what it uncovers: causes that another limit hid. Settings that no family has yet are tried, too.
+    fn widened(&mut self, further: &mut Further<'_>, observer: &mut dyn Observer) -> Result<(), Failure> {
+        let best = self.best();
+        if best.is_empty() {
+            return Ok(());
+        }
+        let known = |change: &Change| {
+            let mut options = self.families.iter().flat_map(|family| &family.options);
+            options.any(|option| option.changes.iter().any(|one| one.is_of_same(change)))
+        };
+        let mut new = further(&self.with(&best), observer)?;
+        new.iter_mut().for_each(|family| family.options.retain(|option| !option.changes.iter().any(known)));
+        new.retain(|family| !family.options.is_empty());
+        if new.is_empty() {
+            return Ok(());
+        }
+        self.families.extend(new);
+        self.singles(observer)?;
+        self.additions(observer)
+    }
+
+    /// What is run at greater length: the best sets, for each family of the best one the best set without it, and nothing.
+    fn finalists(&self) -> Vec<Set> {
+        let ranked = self.ranked();
+        let mut finalists: Vec<Set> = ranked.iter().take(FINALISTS).map(|(set, _)| set.clone()).collect();
+        for (family, _) in ranked.first().map(|(set, _)| set.clone()).unwrap_or_default() {
+            let mut without = ranked.iter().filter(|(set, _)| set.iter().all(|one| one.0 != family));
+            finalists.extend(without.next().map(|(set, _)| set.clone()));
+        }
+        finalists.push(Vec::new());
+        finalists
+    }
+
+    /// The best sets that hold all of `set` and one option more.
+    fn supersets(&self, set: &Set) -> Vec<Set> {
+        let one_more = |other: &Set| other.len() == set.len() + 1 && set.iter().all(|one| other.contains(one));
+        let as_good = self.score(set) / ADDS;
+        let larger = self.ranked().into_iter().filter(|(other, score)| one_more(other) && *score >= as_good);
+        larger.map(|(other, _)| other).take(SUPERSETS).collect()
+    }
+
     /// Every set that was run, the best first; of equal ones the smaller.
     fn ranked(&self) -> Vec<(Set, f64)> {
         let mut ranked: Vec<(Set, f64)> = self.scores.iter().map(|(set, score)| (set.clone(), *score)).collect();
@@ -233,6 +295,35 @@ impl<'a> Search<'a> {
                 break;
             }
             best = next;
+        }
+        Ok(best)
+    }
+
+    /// Takes single changes away from options that have several, such as one of both hosts, where that costs nothing.
+    fn trimmed(&mut self, mut best: Set, observer: &mut dyn Observer) -> Result<Set, Failure> {
+        for at in 0..best.len() {
+            loop {
+                let (family, option) = best[at];
+                let whole = self.families[family].options[option].clone();
+                if whole.changes.len() < 2 {
+                    break;
+                }
+                let mut sets = Vec::new();
+                for leave in 0..whole.changes.len() {
+                    let mut fewer = whole.clone();
+                    fewer.changes.remove(leave);
+                    let mut set = best.clone();
+                    set[at] = (family, self.families[family].options.len());
+                    self.families[family].options.push(fewer);
+                    sets.push(set);
+                }
+                self.run("search: what adds nothing", sets.clone(), observer)?;
+                let next = sets.into_iter().max_by(|a, b| self.score(a).total_cmp(&self.score(b)));
+                match next.filter(|next| self.score(next) >= self.score(&best) * AS_GOOD) {
+                    Some(next) => best = next,
+                    None => break,
+                }
+            }
         }
         Ok(best)
     }

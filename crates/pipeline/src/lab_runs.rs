@@ -1,5 +1,6 @@
 //! Runs of experiments whose figures or captures are wanted, not their files.
 
+use crate::arm_findings::{ArmFindings, read_capture};
 use crate::chance::meets_chance;
 use crate::failure::Failure;
 use crate::observer::Observer;
@@ -7,7 +8,7 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use thalweg_lab::{CaptureEnds, Engine, LabArm, RunOptions, RunRequest, Scratch, SingleRun};
-use thalweg_model::{Arm, Flow, LabReport, Scenario, Series};
+use thalweg_model::{Arm, ArmReport, Experiment, Flow, LabReport, Scenario, Series};
 use thalweg_units::Seed;
 
 /// A kernel, and how many guests at a time run on it.
@@ -49,6 +50,20 @@ impl LabRuns<'_> {
         let scratch = scratch()?;
         let (_, runs) = self.run(title, arms, repeats, options, &scratch, observer)?;
         self.diagnose(scratch.path(), &runs)
+    }
+
+    /// Runs one experiment once, captured at both ends: its figures, and what the capture shows.
+    pub(crate) fn diagnosed(
+        &self,
+        title: &str,
+        experiment: &Experiment,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<(ArmReport, Option<ArmFindings>)>, Failure> {
+        let scratch = scratch()?;
+        let arms = [Arm::new(title, experiment.clone())];
+        let (report, _) = self.run(title, &arms, 1, RunOptions::default(), &scratch, observer)?;
+        let arm = report.arms.into_iter().next();
+        arm.map(|arm| read_capture(scratch.path(), &arm).map(|found| (arm, found))).transpose()
     }
 
     fn run(

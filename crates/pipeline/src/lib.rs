@@ -6,6 +6,7 @@
 
 #![warn(clippy::too_many_lines)]
 
+mod arm_findings;
 mod bench;
 pub mod bundle;
 mod captured_flow;
@@ -25,7 +26,8 @@ mod score;
 mod search;
 pub mod whole;
 
-pub use bench::{ArmFindings, Bench, BenchOptions, PLOTS_MAX, Ran, Task};
+pub use arm_findings::ArmFindings;
+pub use bench::{Bench, BenchOptions, PLOTS_MAX, Ran, Task};
 pub use failure::{Failure, Party};
 pub use observer::{Observer, Silent};
 pub use out_folder::{OutFolder, folder_name};

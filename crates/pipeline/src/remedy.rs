@@ -121,6 +121,27 @@ pub(crate) fn name(remedies: &[Remedy]) -> String {
     words.join(" + ")
 }
 
+/// A name for each of several sets; those that set the same on different hosts say on which, what is alike even then has a number.
+pub(crate) fn names(sets: &[Vec<Remedy>]) -> Vec<String> {
+    let plain: Vec<String> = sets.iter().map(|set| name(set)).collect();
+    let count = |name: &String| plain.iter().filter(|other| *other == name).count();
+    let mut names: Vec<String> = Vec::new();
+    for (set, plain_name) in sets.iter().zip(&plain) {
+        let mut own = plain_name.clone();
+        if count(plain_name) > 1 {
+            let on = |side: Side| set.iter().flat_map(|remedy| &remedy.changes).any(|change| change.side == side);
+            own += match (on(Side::Client), on(Side::Server)) {
+                (true, true) => ", both hosts",
+                (true, false) => ", client",
+                _ => ", server",
+            };
+        }
+        let taken = names.iter().filter(|other| *other == &own || other.starts_with(&format!("{own} ("))).count();
+        names.push(if taken > 0 { format!("{own} ({})", taken + 1) } else { own });
+    }
+    names
+}
+
 /// Joins remedies that were laid one upon the other: a setting changed twice goes from its first value to its last.
 pub(crate) fn merge(remedies: Vec<Remedy>) -> Option<Remedy> {
     let mut all = remedies.into_iter();
@@ -146,4 +167,37 @@ pub(crate) fn merge(remedies: Vec<Remedy>) -> Option<Remedy> {
         }
     }
     Some(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thalweg_model::{Applicability, Code};
+
+    fn set(sides: &[Side], setting: &str) -> Vec<Remedy> {
+        let change = |side: &Side| Change {
+            side: *side,
+            setting: Setting::Route(setting.to_owned()),
+            from: None,
+            to: "5ms".to_owned(),
+        };
+        vec![Remedy {
+            code: Code::Unknown,
+            reason: String::new(),
+            changes: sides.iter().map(change).collect(),
+            applicability: Applicability::Safe,
+            wont_help: String::new(),
+            notes: Vec::new(),
+            commands: Vec::new(),
+            kernels: None,
+        }]
+    }
+
+    #[test]
+    fn what_sets_the_same_says_on_which_host() {
+        let (client, server) = ([Side::Client], [Side::Server]);
+        let sets =
+            [set(&client, "rto_min"), set(&server, "rto_min"), set(&server, "rto_min"), set(&client, "quickack")];
+        assert_eq!(names(&sets), ["rto_min, client", "rto_min, server", "rto_min, server (2)", "quickack"]);
+    }
 }

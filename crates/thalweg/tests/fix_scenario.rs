@@ -78,7 +78,7 @@ fn the_first_flight_holds_the_object_and_goes_with_fast_open() {
     );
     assert_eq!(fix["cause"]["code"], "initial-window");
     assert!(changes(&fix).contains(&"server route initcwnd 42".to_owned()), "{:?}", changes(&fix));
-    assert!(changes(&fix).contains(&"client sysctl net.ipv4.tcp_fastopen 3".to_owned()), "{:?}", changes(&fix));
+    assert!(changes(&fix).contains(&"server sysctl net.ipv4.tcp_fastopen 3".to_owned()), "{:?}", changes(&fix));
     within(figure(&fix["proof"], "initcwnd", "transactions_per_s"), 2.20, 0.01);
     within(number(&fix["after"]), 3.52, 0.01);
 }
@@ -139,6 +139,7 @@ fn what_is_not_accepted_is_listed_with_its_gain() {
     let bbr = "server sysctl net.ipv4.tcp_congestion_control bbr".to_owned();
     assert!(changes(&own).contains(&bbr), "{:?}", changes(&own));
     assert!(number(&own["after"]) > 85e6, "{}", own["after"]);
+    assert_eq!(own["rival"]["accepted"], false, "{}", own["rival"]);
 }
 
 #[test]
@@ -153,6 +154,61 @@ fn what_takes_more_from_a_cubic_flow_than_cubic_does_is_not_proposed() {
     assert!(changes(&own).contains(&bbr.to_owned()), "{:?}", changes(&own));
     assert_eq!(own["rival"]["accepted"], false, "{}", own["rival"]);
     assert!(number(&own["rival"]["harm_of_remedy"]) > number(&own["rival"]["harm_of_cubic"]) + 0.05);
+}
+
+/// BBR would take more from another flow than CUBIC does; pacing takes nothing.
+#[test]
+fn a_short_queue_is_kept_empty_by_pacing() {
+    let text = "name = \"short\"\n[path]\nrtt = \"70ms\"\nrate = \"80mbit\"\nqueue = \"25KB\"\n[workload]\nkind = \"stream\"\n\
+                seconds = \"6s\"\n";
+    let fix = fixed(text, &[]);
+    assert_eq!(fix["cause"]["code"], "congestion-loss");
+    // 97 % of the 76.5 Mb/s of payload.
+    assert_eq!(changes(&fix), ["server socket max_pacing_rate 74.21mbit"]);
+    within(number(&fix["after"]), 74.2e6, 0.01);
+    assert_eq!(figure(&fix["proof"], "max_pacing_rate", "retransmits"), 0.0);
+}
+
+#[test]
+fn both_hosts_timers_repair_what_both_send() {
+    let fix = fixed(
+        "name = \"tail\"\n[path]\nrtt = \"10ms\"\nrate = \"100mbit\"\nqueue = \"200KB\"\nloss = \"2%\"\n[workload]\nkind = \"rr\"\n\
+         request = 200\nresponse = 4000\ntransactions = 400\n",
+        &[],
+    );
+    let changes = changes(&fix);
+    assert!(
+        ["client", "server"].iter().all(|side| changes.contains(&format!("{side} route rto_min 5ms"))),
+        "{changes:?}"
+    );
+    assert!(number(&fix["ratio"]) > 1.4, "{}", fix["ratio"]);
+}
+
+/// A remedy by BBR has more answers a second here, each of them later.
+#[test]
+fn answers_that_come_later_are_no_gain() {
+    let fix = fixed(
+        "name = \"acks\"\n[path]\nrtt = \"60ms\"\n[path.down]\nrate = \"40mbit\"\nqueue = \"300KB\"\n[path.up]\nrate = \"128kbit\"\n\
+         queue = \"10KB\"\n[workload]\nkind = \"crr\"\nrequest = 400\nresponse = 400000\ntransactions = 10\n",
+        &[],
+    );
+    assert!(changes(&fix).contains(&"client sysctl net.ipv4.tcp_timestamps 0".to_owned()), "{:?}", changes(&fix));
+    for one in fix["figures"].as_array().expect("figures") {
+        let later = one["metric"].as_str().is_some_and(|metric| metric.starts_with("latency"));
+        assert!(!later || number(&one["after"]) < number(&one["before"]), "{one}");
+    }
+}
+
+#[test]
+fn a_program_whose_packets_vanish_gets_a_diagnosis() {
+    let fix = fixed(
+        "name = \"hole\"\n[path]\nrtt = \"40ms\"\nrate = \"50mbit\"\nqueue = \"300KB\"\ndown.black_hole = 1400\n[workload]\nkind = \"rr\"\n\
+         request = 300\nresponse = 20000\ntransactions = 5\n",
+        &[],
+    );
+    assert_eq!(fix["cause"]["code"], "path-mtu-black-hole");
+    assert!(changes(&fix)[0].starts_with("server route mtu 1"), "{:?}", changes(&fix));
+    assert!(number(&fix["after"]) > 5.0, "{}", fix["after"]);
 }
 
 #[test]

@@ -177,11 +177,13 @@ fn command(change: &Change, value: Option<&str>) -> String {
         (Setting::Sysctl(name), Some(value)) => match limit(change, value) {
             // What it is is not known, so it is only ever raised.
             Some(max) => format!(
-                "sysctl -w {name}=\"$(sysctl -n {name} | awk '{{ print $1, $2, ($3 > {max} ? $3 : {max}) }}')\""
+                "{}sysctl -w {name}=\"$(sysctl -n {name} | awk '{{ print $1, $2, ($3 > {max} ? $3 : {max}) }}')\"",
+                keep(name)
             ),
+            None if change.from.is_none() => format!("{}sysctl -w {name}=\"{value}\"", keep(name)),
             None => format!("sysctl -w {name}=\"{value}\""),
         },
-        (Setting::Sysctl(name), None) => format!("sysctl -w {name}=…  (its value before is not known)"),
+        (Setting::Sysctl(name), None) => format!("kept={}; sysctl -w {name}=\"$(cat $kept)\" && rm $kept", kept(name)),
         (Setting::Socket(name), Some("auto")) => format!("# in the program: do not set {}", option(name)),
         (Setting::Socket(name), value) if name == "fastopen" => {
             fast_open(change.side, value.is_some_and(|value| value != "false"))
@@ -194,6 +196,15 @@ fn command(change: &Change, value: Option<&str>) -> String {
         (Setting::Route(_), _) => unreachable!("invariant: metrics of a route are one command"),
     };
     on(change.side, &text)
+}
+
+/// Where the value of a sysctl that was not known is kept until it is undone, or the host restarts.
+fn kept(name: &str) -> String {
+    format!("/run/thalweg-sysctl.{name}")
+}
+
+fn keep(name: &str) -> String {
+    format!("kept={}; [ -s $kept ] || sysctl -n {name} >$kept; ", kept(name))
 }
 
 fn ip(peer: &str) -> &'static str {

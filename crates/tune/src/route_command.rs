@@ -42,6 +42,8 @@ pub(crate) fn change<'a>(
 ) -> Result<String, Unwritten> {
     let mut all = route.keep.clone();
     all.extend(attributes.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    // The kernel has no metric of 0: it is one that is not there.
+    all.retain(|_, value| value != "0");
     let all: Vec<String> = all.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let ip = if route.ipv6 { "ip -6" } else { "ip" };
     Ok(format!("{ip} route change {} {}", words(route)?, all.join(" ")))

@@ -81,8 +81,14 @@ fn a_capture_alone_gives_a_command_that_never_lowers_a_limit() {
     assert_eq!(both[0].changes[0].to, "4096 131072 33554432");
     assert_eq!(
         apply(&both[0].changes),
+        ["kept=/run/thalweg-sysctl.net.ipv4.tcp_rmem; [ -s $kept ] || sysctl -n net.ipv4.tcp_rmem >$kept; \
+             sysctl -w net.ipv4.tcp_rmem=\"$(sysctl -n net.ipv4.tcp_rmem | awk '{ print $1, $2, ($3 > 33554432 ? $3 : 33554432) }')\"   # on the client"]
+    );
+    let undo = undo(&both[0].changes);
+    assert_eq!(
+        undo,
         [
-            "sysctl -w net.ipv4.tcp_rmem=\"$(sysctl -n net.ipv4.tcp_rmem | awk '{ print $1, $2, ($3 > 33554432 ? $3 : 33554432) }')\"   # on the client"
+            "kept=/run/thalweg-sysctl.net.ipv4.tcp_rmem; sysctl -w net.ipv4.tcp_rmem=\"$(cat $kept)\" && rm $kept   # on the client"
         ]
     );
     assert!(both[0].reason.contains("6.6 and later") && both[0].reason.contains("before 6.6"), "{}", both[0].reason);

@@ -45,10 +45,16 @@ impl Route {
     }
 
     /// The same route with a metric by its `ip route` name; a value that begins with `lock ` is locked, and so are those that the
-    /// kernel reads only then. `None` where there is no such metric, or its value is none.
+    /// kernel reads only then. A value of 0 takes the metric and its lock off, as the kernel keeps none of 0 (net/ipv4/metrics.c,
+    /// `ip_metrics_convert`). `None` where there is no such metric, or its value is none.
     pub fn with_metric(&self, name: &str, value: &str) -> Option<Self> {
         let (locked, value) = value.strip_prefix("lock ").map_or((false, value), |value| (true, value));
         let mut route = self.clone();
+        if value == "0" {
+            let (kind, _) = METRIC_NAMES.iter().find(|(kind, known)| *known == name && *kind != RTAX_LOCK)?;
+            route.take_off(*kind);
+            return Some(route);
+        }
         if name == "congctl" {
             let mut bytes = value.as_bytes().to_vec();
             bytes.push(0);
@@ -89,6 +95,16 @@ impl Route {
         self.metrics.retain(|(known, _)| *known != kind);
         self.metrics.push((kind, value));
         self.metrics.sort();
+    }
+
+    fn take_off(&mut self, kind: u16) {
+        let bit = 1u32.checked_shl(u32::from(kind)).unwrap_or_default();
+        for (known, value) in &mut self.metrics {
+            if *known == RTAX_LOCK {
+                *value = (u32_at(value, 0) & !bit).to_ne_bytes().to_vec();
+            }
+        }
+        self.metrics.retain(|(known, value)| *known != kind && !(*known == RTAX_LOCK && u32_at(value, 0) == 0));
     }
 
     /// The same route, whatever its metrics, as it is now.
@@ -136,6 +152,29 @@ mod tests {
             assert!(now.contains("nhid 10") && now.contains("initcwnd 40"), "{now}");
             route.replace().expect("put back");
             assert!(!ip("route show 10.80.0.0/16").contains("initcwnd"));
+        });
+    }
+
+    #[test]
+    fn a_metric_of_zero_goes_with_its_lock() {
+        inside("route::change::tests::a_metric_of_zero_goes_with_its_lock", || {
+            for line in [
+                "link add v0 type veth peer name v1",
+                "address add 10.0.0.1/24 dev v0",
+                "link set v0 up",
+                "link set v1 up",
+                "route add default via 10.0.0.254 cwnd lock 60 mtu 1400",
+            ] {
+                ip(line);
+            }
+            let route = Route::find("default", 0, false).expect("read").pop().expect("there");
+            let changed = route.with_metric("cwnd", "0").expect("a metric");
+            changed.replace().expect("replaced");
+            let now = ip("route show default");
+            assert!(!now.contains("cwnd") && !now.contains("lock") && now.contains("mtu 1400"), "{now}");
+            assert_eq!(changed.now().expect("read").as_ref(), Some(&changed), "it reads back as it was written");
+            route.replace().expect("put back");
+            assert!(ip("route show default").contains("cwnd lock 60"));
         });
     }
 

@@ -2,9 +2,13 @@
 
 mod capture;
 mod considerate;
+mod hung;
+mod known_path;
 mod other_fits;
+mod proof;
 mod scenario;
 mod work;
 
 pub use capture::{CaptureRequest, FixedCapture, capture};
-pub use scenario::{Fixed, scenario};
+pub use proof::Fixed;
+pub use scenario::scenario;

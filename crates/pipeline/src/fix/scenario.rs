@@ -1,38 +1,35 @@
 //! A scenario's first arm: run as found, diagnose, search the settings of both hosts, prove the best set.
 
+use super::hung::hung;
+use super::known_path::as_the_path_is;
+use super::proof::{Fixed, prove};
 use super::work;
-use crate::bench::{ArmFindings, Bench, Ran, Task, complete};
+use crate::arm_findings::ArmFindings;
+use crate::bench::Bench;
 use crate::chance::meets_chance;
 use crate::explore::{Explored, brief, explore, is_short};
 use crate::failure::Failure;
 use crate::lab_runs::LabRuns;
 use crate::observer::Observer;
-use crate::remedy::{AS_FOUND, WORTH, apply, congestion_control, merge, name, value};
+use crate::remedy::{AS_FOUND, WORTH, apply, congestion_control, figure, merge, name, names, value};
 use crate::rival::rival;
-use crate::score::{figures, has_tcp, score};
-use thalweg_lab::{LabArm, RunOptions};
+use crate::score::{figures, has_tcp, score, worse};
+use thalweg_lab::LabArm;
 use thalweg_model::{
     Arm, ArmReport, Between, Candidate, Change, Code, DiagnosisLine, Discipline, Experiment, FixFigure, FixReport,
-    LabReport, PathDirection, Rejected, Remedy, Rival, Setting, Way,
+    LabReport, PathDirection, Rejected, Remedy, Rival, Setting, Way, Workload,
 };
 use thalweg_tune::options::Family;
 use thalweg_units::Span;
 
 /// Seeds of the proof, where chance decides: as many pairs as tell a difference from noise. An experiment with very many packets has fewer.
 const PROOF_SEEDS: [u32; 2] = [6, 2];
+/// What the lab says of a connection that its kernel gave up. Source: `ETIMEDOUT`, tcp(7).
+const TIMED_OUT: &str = "Connection timed out";
 /// Sets of settings that the report lists.
 const LISTED: usize = 12;
 /// The share of time from which on a cause besides the first is named.
 const NAMED_SHARE: f64 = 0.05;
-
-/// What a fix found and proved.
-#[derive(Debug)]
-pub struct Fixed {
-    /// The document.
-    pub report: FixReport,
-    /// What the capture of each arm of the proof shows.
-    pub findings: Vec<Option<ArmFindings>>,
-}
 
 /// Finds what slows the first arm of `bench`'s scenario, and proves what mends it. With `own_path` what a remedy takes from a CUBIC flow is not
 /// weighed.
@@ -56,9 +53,17 @@ pub fn scenario(bench: &Bench, own_path: bool, observer: &mut dyn Observer) -> R
     bench.note_vain_settings(observer);
     let lab_arm =
         |name: &str, experiment: Experiment| LabArm { arm: Arm::new(name, experiment), engine: engine.clone() };
-    let first = prove(bench, &[lab_arm(AS_FOUND, base.clone())], 1, observer)?;
-    let found = first.findings.into_iter().next().flatten();
+    let first = match prove(bench, &[lab_arm(AS_FOUND, base.clone())], 1, observer) {
+        Err(failure) if failure.cause().contains(TIMED_OUT) => {
+            return hung(bench, &bench.lab_runs(engine), TIMED_OUT, observer)?.ok_or(failure);
+        }
+        first => first?,
+    };
+    let mut found = first.findings.into_iter().next().flatten();
     let arm = &first.report.arms[0];
+    if let Some(found) = &mut found {
+        as_the_path_is(&mut found.lines, base, found.flow.direction, arm);
+    }
     let mut families = work::families(engine.release(), base, arm, found.as_ref());
     let cause = found.as_ref().and_then(|found| found.lines.first().map(|line| line.code));
     observer.note(&format!(
@@ -68,9 +73,9 @@ pub fn scenario(bench: &Bench, own_path: bool, observer: &mut dyn Observer) -> R
     ));
     let lab = bench.lab_runs(engine);
     let direction = found.as_ref().map_or(Way::Down, |found| found.flow.direction);
-    let Considered { explored, rival, rejected } =
+    let Considered { mut explored, rival, rejected } =
         considerate(&lab, base, direction, &mut families, own_path, observer)?;
-    let arms: Vec<LabArm> = steps(&explored.best)
+    let arms: Vec<LabArm> = steps(explored.best.clone())
         .into_iter()
         .map(|(name, remedies)| {
             let mut experiment = base.clone();
@@ -79,30 +84,42 @@ pub fn scenario(bench: &Bench, own_path: bool, observer: &mut dyn Observer) -> R
             lab_arm(&name, experiment)
         })
         .collect();
-    let seeds = match (meets_chance(base), is_short(base)) {
-        (true, true) => PROOF_SEEDS[0],
-        (true, false) => PROOF_SEEDS[1],
-        (false, _) => 1,
-    };
     observer.note("proving it");
-    let proof = prove(bench, &arms, seeds, observer)?;
-    let mut report = conclude(base, proof.report, found.as_ref(), explored);
-    report.rival = rival;
-    report.rejected = rejected;
-    if report.remedy.is_none() && report.rejected.is_empty() {
-        report.notes.insert(0, "Nothing to set: no setting of these hosts makes it five percent better.".to_owned());
+    let proof = prove(bench, &arms, seeds(base), observer)?;
+    let refuted = refuted(base, &proof.report, &explored.best);
+    if refuted.is_some() {
+        explored.best.clear();
     }
-    if proof
-        .findings
-        .iter()
-        .take(1)
-        .flatten()
-        .any(|found| found.lines.iter().any(|line| line.code == Code::Bufferbloat))
-    {
+    let mut report = conclude(base, proof.report, found.as_ref(), explored);
+    report.rival = rival.filter(|_| report.remedy.is_some());
+    report.rejected = rejected;
+    report.notes.splice(0..0, refuted);
+    say_if_nothing(&mut report);
+    if std::iter::once(&report.cause).chain(&report.also).any(|line| line.code == Code::Bufferbloat) {
         let best = arms.last().map_or(base, |arm| &arm.arm.experiment);
         report.notes.extend(queue_management(bench, &lab, base, best, observer)?);
     }
     Ok(Fixed { report, findings: proof.findings })
+}
+
+/// Seeds of the proof.
+fn seeds(base: &Experiment) -> u32 {
+    match (meets_chance(base), is_short(base)) {
+        (true, true) => PROOF_SEEDS[0],
+        (true, false) => PROOF_SEEDS[1],
+        (false, _) => 1,
+    }
+}
+
+fn say_if_nothing(report: &mut FixReport) {
+    if report.remedy.is_none() {
+        let why = if report.rejected.is_empty() {
+            "Nothing to set: no setting of these hosts makes it five percent better."
+        } else {
+            "Nothing to set: what makes it five percent better takes too much from others."
+        };
+        report.notes.insert(0, why.to_owned());
+    }
 }
 
 /// What a search found that may be proposed.
@@ -124,10 +141,21 @@ fn considerate(
     own_path: bool,
     observer: &mut dyn Observer,
 ) -> Result<Considered, Failure> {
-    let mut rejected = Vec::new();
+    let mut rejected: Vec<Rejected> = Vec::new();
     let mut earlier = Explored::default();
+    let release = lab.engine.release();
     loop {
-        let explored = after(&mut earlier, explore(lab, base, families, observer)?);
+        let refused: Vec<&str> = rejected.iter().map(|one| one.congestion.as_str()).collect();
+        let mut further = |experiment: &Experiment, observer: &mut dyn Observer| {
+            let Some((arm, found)) = lab.diagnosed("search: what else", experiment, observer)? else {
+                return Ok(Vec::new());
+            };
+            let mut families = work::families(release, experiment, &arm, found.as_ref());
+            let allowed = |one: &Remedy| !congestion_control(&one.changes).is_some_and(|name| refused.contains(&name));
+            families.iter_mut().for_each(|family| family.options.retain(allowed));
+            Ok(families)
+        };
+        let explored = after(&mut earlier, explore(lab, base, families, &mut further, observer)?);
         let chosen = explored.best.iter().find_map(|remedy| other_than_cubic(&remedy.changes)).map(str::to_owned);
         let Some(chosen) = chosen.filter(|_| base.topology.between == Between::Shared) else {
             return Ok(Considered { explored, rival: None, rejected });
@@ -168,36 +196,39 @@ fn after(earlier: &mut Explored, mut explored: Explored) -> Explored {
 }
 
 /// The arms of the proof: nothing changed, each remedy alone where there are several, all of them.
-fn steps(best: &[Remedy]) -> Vec<(String, Vec<Remedy>)> {
-    let mut steps = vec![(AS_FOUND.to_owned(), Vec::new())];
+fn steps(best: Vec<Remedy>) -> Vec<(String, Vec<Remedy>)> {
+    let mut sets = Vec::new();
     if best.len() > 1 {
-        steps.extend(best.iter().map(|one| (name(std::slice::from_ref(one)), vec![one.clone()])));
+        sets.extend(best.iter().map(|one| vec![one.clone()]));
     }
     if !best.is_empty() {
-        steps.push((name(best), best.to_vec()));
+        sets.push(best);
     }
-    // Two remedies may set one thing, such as both buffers' limits.
-    for at in 1..steps.len() {
-        let taken = steps[..at].iter().filter(|other| other.0 == steps[at].0).count();
-        if taken > 0 {
-            steps[at].0 = format!("{} ({})", steps[at].0, taken + 1);
-        }
-    }
-    steps
+    let names = names(&sets);
+    std::iter::once((AS_FOUND.to_owned(), Vec::new())).chain(names.into_iter().zip(sets)).collect()
 }
 
-fn prove(bench: &Bench, arms: &[LabArm], repeats: u32, observer: &mut dyn Observer) -> Result<Ran, Failure> {
-    let arms: Vec<LabArm> = arms
-        .iter()
-        .enumerate()
-        .map(|(at, one)| {
-            let baseline = (at > 0).then(|| arms[0].arm.name.clone());
-            LabArm { arm: Arm { baseline, ..one.arm.clone() }, engine: one.engine.clone() }
-        })
-        .collect();
-    let options = RunOptions::default();
-    let task = Task { arms: &arms, expect: &[], repeats, part: None, options, journal: None };
-    complete(bench.run(&task, observer)?)
+/// Why the proof does not bear out what the search found; `None` where it does. The search chose the set for its runs on fewer seeds.
+fn refuted(base: &Experiment, proof: &LabReport, best: &[Remedy]) -> Option<String> {
+    let (first, last) = (proof.arms.first()?, proof.arms.last().filter(|_| !best.is_empty())?);
+    let own = name(best);
+    let gain = score(&base.workload, last)? / score(&base.workload, first)?;
+    let is_noise = matches!(base.workload, Workload::Stream(_) | Workload::Rr(_) | Workload::Crr(_))
+        && last
+            .differences
+            .get(&figure(&base.workload).0)
+            .is_some_and(|difference| difference.within_noise == Some(true));
+    if worse(&base.workload, first, last).is_some() {
+        return Some(format!(
+            "The best set of the search, {own}, makes a figure worse in the proof: it is not proposed."
+        ));
+    }
+    let noise = if is_noise { ", within noise" } else { "" };
+    (gain < WORTH || is_noise).then(|| {
+        format!(
+            "The best set of the search, {own}, is {gain:.2} times as good in the proof{noise}: it is not proposed."
+        )
+    })
 }
 
 /// What AQM at the bottleneck gives in place of the hosts' settings, and together with them.
@@ -252,10 +283,7 @@ fn conclude(base: &Experiment, proof: LabReport, found: Option<&ArmFindings>, ex
         .iter()
         .enumerate()
         .max_by(|(a, one), (b, other)| better(one).total_cmp(&better(other)).then(b.cmp(a)))
-        .filter(|_| {
-            proven
-                && matches!(base.workload, thalweg_model::Workload::Topics(_) | thalweg_model::Workload::Mixed { .. })
-        })
+        .filter(|_| proven && matches!(base.workload, Workload::Topics(_) | Workload::Mixed { .. }))
         .map_or(0, |(at, _)| at);
     let leading = compared.get(leading).cloned();
     let (cause, also) = causes(&proof, found, &explored.best, leading.as_ref());
@@ -264,21 +292,32 @@ fn conclude(base: &Experiment, proof: LabReport, found: Option<&ArmFindings>, ex
         notes.push("A SYN that is lost is sent again after 1 s (RFC 6298 §2): no sysctl, route metric or socket option of Linux changes that.".to_owned());
     }
     let sets = explored.sets;
-    let search: Vec<Candidate> = explored
-        .tried
+    notes.extend(
+        compared
+            .iter()
+            .filter(|one| proven && better(one) * WORTH < 1.0)
+            .map(|one| format!("With the remedy {} is {:.0} % worse.", one.metric, (1.0 - better(one)) * 100.0)),
+    );
+    let tried: Vec<(Remedy, f64)> = explored.tried.into_iter().take(LISTED).collect();
+    let labels = names(&tried.iter().map(|(remedy, _)| vec![remedy.clone()]).collect::<Vec<_>>());
+    let search: Vec<Candidate> = tried
         .into_iter()
-        .take(LISTED)
-        .map(|(remedy, ratio)| Candidate {
-            name: name(std::slice::from_ref(&remedy)),
+        .zip(labels)
+        .map(|((remedy, ratio), name)| Candidate {
+            name,
             codes: vec![remedy.code],
             changes: remedy.changes,
-            ratios: vec![ratio],
+            ratios: Some(ratio).filter(|ratio| ratio.is_finite()).into_iter().collect(),
             corners: Vec::new(),
         })
         .collect();
     notes.push(format!("{sets} sets of settings were run."));
     let mut remedy = merge(explored.best);
     if let Some(remedy) = &mut remedy {
+        // It was the alternative to another one.
+        if let Some(rest) = remedy.reason.strip_prefix("Or ") {
+            remedy.reason = rest[..1].to_uppercase() + &rest[1..];
+        }
         from_defaults(&mut remedy.changes, &proof.kernel);
     }
     FixReport {
@@ -291,7 +330,7 @@ fn conclude(base: &Experiment, proof: LabReport, found: Option<&ArmFindings>, ex
         metric: leading.as_ref().map_or_else(|| "duration_s".to_owned(), |figure| figure.metric.clone()),
         before: leading.as_ref().map(|figure| figure.before).unwrap_or_default(),
         after: leading.as_ref().filter(|_| proven).map(|figure| figure.after),
-        ratio: leading.as_ref().filter(|_| proven).map(better),
+        ratio: leading.as_ref().filter(|_| proven).map(better).filter(|ratio| ratio.is_finite()),
         figures: if proven { compared } else { Vec::new() },
         capture: None,
         search,
@@ -330,13 +369,15 @@ fn causes(
 ) -> (DiagnosisLine, Vec<DiagnosisLine>) {
     let mut lines: Vec<DiagnosisLine> = found.map(|found| found.lines.clone()).unwrap_or_default();
     let seen = lines.first().map(|line| line.claim.clone()).unwrap_or_default();
-    for remedy in best {
+    for (at, remedy) in best.iter().enumerate() {
         if !lines.iter().any(|line| line.code == remedy.code) && remedy.code != Code::Unknown {
-            lines.extend(by_trial(proof, remedy, figure));
+            lines.extend(by_trial(proof, (at, best), figure));
         }
     }
     let answered = |line: &DiagnosisLine| best.iter().position(|remedy| remedy.code == line.code);
-    let first = lines.first().is_some_and(|line| line.code.is_of_life() || answered(line).is_some());
+    // What a program waited for is no more than what is left where a setting mends the rest.
+    let waits = |line: &DiagnosisLine| matches!(line.code, Code::WaitingForServer | Code::WaitingForClient);
+    let first = lines.first().is_some_and(|line| line.code.is_of_life() && !waits(line) || answered(line).is_some());
     let at = if first {
         0
     } else {
@@ -356,18 +397,60 @@ fn causes(
 }
 
 /// A cause that the search shows and the capture does not: the remedy alone makes the figure better.
-fn by_trial(proof: &LabReport, remedy: &Remedy, figure: Option<&FixFigure>) -> Option<DiagnosisLine> {
-    let figure = figure?;
-    let own = name(std::slice::from_ref(remedy));
+fn by_trial(proof: &LabReport, (at, best): (usize, &[Remedy]), figure: Option<&FixFigure>) -> Option<DiagnosisLine> {
+    let (figure, remedy) = (figure?, &best[at]);
     let of = |arm: &ArmReport| value(arm, &figure.metric);
     let before = of(&proof.arms[0])?;
-    let arm = proof.arms[1..].iter().find(|arm| arm.name == own).unwrap_or(&proof.arms[proof.arms.len() - 1]);
+    let arm = &proof.arms[at + 1];
+    let own = &arm.name;
     let alone = FixFigure { metric: figure.metric.clone(), before, after: of(arm)? };
     let gain = better(&alone);
     Some(DiagnosisLine {
         code: remedy.code,
         share: (1.0 - 1.0 / gain).max(0.0),
-        gain: Some(gain),
-        claim: format!("{} With {own} alone it is {gain:.2} times as good.", remedy.reason),
+        gain: Some(gain).filter(|gain| gain.is_finite()),
+        claim: match gain.is_finite() {
+            true => format!("{} With {own} alone it is {gain:.2} times as good.", remedy.reason),
+            false => remedy.reason.clone(),
+        },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use thalweg_model::Applicability;
+
+    #[test]
+    fn what_the_proof_does_not_bear_out_is_not_proposed() {
+        let text = "name = \"s\"\n[workload]\nkind = \"stream\"\nseconds = \"5s\"\n";
+        let none = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+        let base = thalweg_config::parse_scenario("s", text, &[], &none).expect("a scenario").arms.remove(0).experiment;
+        let remedy = Remedy {
+            code: Code::CongestionLoss,
+            reason: String::new(),
+            changes: Vec::new(),
+            commands: Vec::new(),
+            kernels: None,
+            applicability: Applicability::Safe,
+            wont_help: String::new(),
+            notes: Vec::new(),
+        };
+        let refuted_at = |goodput: f64, within_noise: Option<bool>| {
+            let host = json!({"sysctl": {}, "route": {}, "socket": {}});
+            let arm = |goodput: f64| {
+                json!({"name": "a", "kernel": "6.12", "baseline": null, "diagnosis": [], "capture": null, "samples": null,
+                       "metrics": {"bytes": 1e7, "goodput_steady_bps": goodput},
+                       "differences": {"goodput_steady_bps": {"difference": 1.0, "ratio": 1.0, "ci95": [-1.0, 1.0], "within_noise": within_noise}},
+                       "settings": {"client": host, "server": host, "path": []}})
+            };
+            let proof = json!({"schema": "thalweg.lab/1", "scenario": "s", "about": "", "kernel": "6.12", "engine": "virtual", "seed": 1,
+                               "repeats": 6, "wall_s": 0.0, "virtual_s": 0.0, "arms": [arm(10e6), arm(goodput)]});
+            refuted(&base, &serde_json::from_value(proof).expect("a report"), std::slice::from_ref(&remedy)).is_some()
+        };
+        assert!(!refuted_at(12e6, Some(false)) && !refuted_at(12e6, None));
+        assert!(refuted_at(12e6, Some(true)), "chance alone may give it");
+        assert!(refuted_at(10.2e6, Some(false)), "two percent");
+    }
 }

@@ -87,10 +87,13 @@ pub(super) fn search(page: &mut Page, heading: &str, search: &[Candidate]) {
         .iter()
         .map(|candidate| {
             let worst = candidate.corners.iter().min_by(|a, b| a.ratio.total_cmp(&b.ratio));
-            let last = candidate.ratios.last().copied().unwrap_or_default();
+            let last = candidate.ratios.last().copied();
             let mut row = vec![
                 Entry::new(clean(&candidate.name), Style::Plain),
-                Entry::new(times(last), if last >= 1.05 { Style::Good } else { Style::Plain }),
+                Entry::new(
+                    last.map_or_else(|| "–".to_owned(), times),
+                    if last.is_some_and(|last| last >= 1.05) { Style::Good } else { Style::Plain },
+                ),
                 Entry::new(worst.map_or_else(|| "–".to_owned(), |worst| times(worst.ratio)), Style::Plain),
                 Entry::new(
                     worst.map(|worst| format!("{} × {}", worst.parameter, worst.factor)).unwrap_or_default(),

@@ -17,6 +17,9 @@ pub enum DiagnosisError {
     /// It found nothing that a setting mends.
     #[error("it holds no remedy that a setting of the {0} makes")]
     NothingToSet(&'static str),
+    /// It is of a fix that found nothing to set.
+    #[error("the fix found nothing to set, so there is nothing to plan")]
+    NothingFound,
     /// It proposes attributes of a route that the host does not have.
     #[error(transparent)]
     NoRoute(#[from] NoRoute),
@@ -40,6 +43,9 @@ pub fn from_diagnosis(
         "thalweg.fix/1" => proven(document, here, name, demand, &mut draft),
         _ => return Err(DiagnosisError::OtherSchema(schema.to_owned())),
     };
+    if count == 0 && schema == "thalweg.fix/1" && document["remedy"].is_null() && document["proof"].is_object() {
+        return Err(DiagnosisError::NothingFound);
+    }
     if count == 0 {
         return Err(DiagnosisError::NothingToSet(here.as_str()));
     }
@@ -77,9 +83,10 @@ fn diagnosed(document: &Value, here: Side, name: &str, demand: &Demand, draft: &
 
 /// Adds the remedy that a fix has measured; returns how many changes there were.
 fn proven(document: &Value, here: Side, name: &str, demand: &Demand, draft: &mut Draft<'_>) -> usize {
-    let count = add(draft, demand, &document["remedy"], here);
+    let mut count = add(draft, demand, &document["remedy"], here);
     for need in list(document, "needs").iter().filter(|need| side(need) == Some(here)) {
         let (Some(setting), Some(to)) = (setting(need), need["to"].as_str()) else { continue };
+        count += 1;
         set(draft, demand, setting, to, "The gain takes this much where the host has less.");
     }
     let proof = &document["proof"];
@@ -98,6 +105,9 @@ fn proven(document: &Value, here: Side, name: &str, demand: &Demand, draft: &mut
             proof["seed"],
         ),
     }));
+    if demand.to == "default" && draft.changes_a_route() {
+        draft.warn("The route's attributes hold for every destination of the default route: --to PREFIX plans for a route of its own.");
+    }
     count
 }
 

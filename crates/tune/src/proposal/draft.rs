@@ -95,6 +95,11 @@ impl<'a> Draft<'a> {
         });
     }
 
+    /// Whether an attribute of a route is set.
+    pub(super) fn changes_a_route(&self) -> bool {
+        self.plan.changes.iter().any(|change| change.reach == Reach::Route)
+    }
+
     /// Says of a setting that it is left as it is.
     pub(super) fn enough(&mut self, text: String) {
         self.plan.enough.push(text);
@@ -117,6 +122,10 @@ impl<'a> Draft<'a> {
         }
         self.other_default(demand, route);
         let now = route.and_then(|route| route.attributes.get(name)).cloned();
+        if now.is_none() && to == "0" && !self.state.routes.is_empty() {
+            self.plan.enough.push(format!("{name} of the route {} is not set", demand.to));
+            return;
+        }
         let number = |text: &str| text.trim_start_matches("lock ").parse::<u64>().ok();
         let enough = now.as_deref().is_some_and(|now| match (raise, number(now), number(to)) {
             (Raise::IfLower, Some(now), Some(wanted)) => now >= wanted,

@@ -18,7 +18,7 @@ pub(super) fn write(plan: &TunePlan, changes: &[&PlannedChange]) -> String {
         if way.onlink {
             words.push("onlink=true".to_owned());
         }
-        for (name, value) in attributes {
+        for (name, value) in attributes.into_iter().filter(|(_, value)| *value != "0") {
             let Some(known) = attribute(name).and_then(|names| names.network_manager) else { continue };
             match value.strip_prefix("lock ") {
                 // NetworkManager locks it by itself, and has no attribute for it. Source: NetworkManager,

@@ -2,12 +2,15 @@
 //!
 //! A [`Family`] holds options of one kind, the smallest first. A search takes at most one option of each family.
 
+mod exchanges;
+mod pacing;
+
 use crate::buffers::window_part;
 use crate::catalogue::sysctl as entry;
 use crate::facts::{CONGESTION_CONTROL, Facts, route, socket, sysctl};
 use crate::{human_time, remedy, round_up};
 use thalweg_model::{Applicability, Change, Code, Remedy, Setting, Side};
-use thalweg_units::Bytes;
+use thalweg_units::{Bytes, Rate};
 
 /// What the program does, as far as it decides which settings can matter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,7 +26,41 @@ pub struct Work {
     /// Payload that is sent at once: a response, a burst.
     pub object: Option<Bytes>,
     /// Rate of a policer on the path, as payload.
-    pub policed: Option<thalweg_units::Rate>,
+    pub policed: Option<Rate>,
+    /// The queue in front of the path, where this program fills it.
+    pub full_queue: Option<FullQueue>,
+    /// What the path's queue holds, where that is known.
+    pub queue: Option<Bytes>,
+    /// Connections that send at the same time; 0 counts as one.
+    pub senders: u64,
+    /// Whether its acknowledgements have room.
+    pub acknowledgements: Acknowledgements,
+}
+
+/// Whether acknowledgements have room in their direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Acknowledgements {
+    /// They have.
+    #[default]
+    Free,
+    /// They use up its rate, which so bounds the direction of the data.
+    Crowded,
+}
+
+/// A queue that a program fills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FullQueue {
+    /// The rate that it is emptied at, as payload.
+    pub rate: Rate,
+    /// What that costs: losses at its end, or the time that packets wait in it.
+    pub cause: Code,
+}
+
+impl Work {
+    /// What each connection has in flight where all of them together fill the path, in bytes.
+    fn share(&self, facts: &Facts<'_>) -> Option<f64> {
+        facts.bdp().map(|bdp| bdp.get() as f64 / self.senders.max(1) as f64)
+    }
 }
 
 /// How long a program's connections live.
@@ -50,16 +87,12 @@ pub struct Family {
 const SIZES: [f64; 5] = [1.0, 1.25, 1.6, 2.0, 4.0];
 /// Sizes where the path's rate is not known, as multiples of the present limit.
 const STEPS: [u64; 3] = [2, 4, 16];
-/// Segments of a first flight at most: what is larger meets the queue of the path as a burst of more than 145 KB.
+/// Segments of a first flight at most where the path's queue is not known: what is larger meets it as a burst of more than 145 KB.
 const FIRST_FLIGHT_MOST: u64 = 100;
 /// Segments that a first flight may need beyond the object: protocol headers, segments that are not full.
 const FIRST_FLIGHT_SPARE: [u64; 3] = [0, 1, 4];
 /// A window that Linux offers at first: what the default of `tcp_rmem`, 131,072 bytes, allows.
 const FIRST_WINDOW: u64 = 64_000;
-/// Least timeouts, smallest first.
-const RTO_MIN: [&str; 4] = ["5ms", "10ms", "20ms", "50ms"];
-/// Parts of a policer's rate.
-const BELOW_POLICER: [f64; 3] = [0.90, 0.94, 0.97];
 
 const RMEM: &str = "net.ipv4.tcp_rmem";
 const WMEM: &str = "net.ipv4.tcp_wmem";
@@ -68,17 +101,18 @@ const WMEM: &str = "net.ipv4.tcp_wmem";
 /// the diagnosis proposes.
 pub fn families(facts: &Facts<'_>, work: &Work, given: &[(Side, Setting, String)], planned: &[Remedy]) -> Vec<Family> {
     let mut all: Vec<Vec<Remedy>> = vec![
-        receive_buffer(facts, given),
-        send_buffer(facts, given),
+        receive_buffer(facts, work, given),
+        send_buffer(facts, work, given),
         congestion_control(facts, work),
         first_flight(facts, work),
         idle_restart(facts, work),
-        least_timeout(facts, work),
-        acknowledge_at_once(facts, work),
-        no_delay(facts, work),
-        fast_open(facts, work),
-        pacing(facts, work, given),
+        exchanges::least_timeout(facts, work),
+        exchanges::acknowledge_at_once(facts, work),
+        exchanges::no_delay(facts, work),
+        exchanges::fast_open(facts, work),
+        pacing::pacing(facts, work, given),
         marking(facts, work),
+        timestamps(facts, work),
     ];
     // A setting answers the cause that was diagnosed, not the one it mends most often.
     for one in all.iter_mut().flatten() {
@@ -94,7 +128,7 @@ pub fn families(facts: &Facts<'_>, work: &Work, given: &[(Side, Setting, String)
             None => all.push(vec![plan.clone()]),
         }
     }
-    for default in defaults(facts, given) {
+    for default in defaults(facts, given, planned) {
         let covered = |one: &Remedy| one.changes.iter().any(|change| change.is_of_same(&default.changes[0]));
         if !all.iter().flatten().any(covered) {
             all.push(vec![default]);
@@ -134,7 +168,7 @@ fn sizes(needed: Option<f64>, now: u64) -> Vec<u64> {
     sizes
 }
 
-fn receive_buffer(facts: &Facts<'_>, given: &[(Side, Setting, String)]) -> Vec<Remedy> {
+fn receive_buffer(facts: &Facts<'_>, work: &Work, given: &[(Side, Setting, String)]) -> Vec<Remedy> {
     let side = facts.receiver();
     let (part, by) = window_part(facts);
     let mut also: Vec<Change> =
@@ -142,18 +176,18 @@ fn receive_buffer(facts: &Facts<'_>, given: &[(Side, Setting, String)]) -> Vec<R
     if facts.sysctl(side, "net.ipv4.tcp_moderate_rcvbuf").is_some_and(|value| value == "0") {
         also.extend(facts.set(side, sysctl("net.ipv4.tcp_moderate_rcvbuf"), "1"));
     }
-    let needed = facts.bdp().map(|bdp| bdp.get() as f64 / part);
+    let needed = work.share(facts).map(|share| share / part);
     let words = "Connections whose program sets SO_RCVBUF itself (that ends auto-tuning), and those already open.";
     buffer(facts, (side, RMEM, Code::ReceiveWindow), needed, also, |size| {
         (format!("Let the receive buffer grow to {size}: {by}."), words)
     })
 }
 
-fn send_buffer(facts: &Facts<'_>, given: &[(Side, Setting, String)]) -> Vec<Remedy> {
+fn send_buffer(facts: &Facts<'_>, work: &Work, given: &[(Side, Setting, String)]) -> Vec<Remedy> {
     let side = facts.sender();
     let also: Vec<Change> =
         ["sndbuf", "notsent_lowat"].iter().filter_map(|name| freed(side, &socket(name), given)).collect();
-    let needed = facts.bdp().map(|bdp| bdp.get() as f64 * 2.0);
+    let needed = work.share(facts).map(|share| share * 2.0);
     let words = "Connections whose program sets SO_SNDBUF itself (that ends auto-tuning), and those already open.";
     buffer(facts, (side, WMEM, Code::SendBuffer), needed, also, |size| {
         (format!("Let the send buffer grow to {size}: what is not acknowledged stays in it."), words)
@@ -188,7 +222,10 @@ fn buffer(
 
 fn congestion_control(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
     let side = facts.sender();
-    let mut options: Vec<Remedy> = crate::congestion::bbr(Code::RandomLoss, facts).into_iter().collect();
+    let mut options: Vec<Remedy> =
+        crate::congestion::bbr(work.full_queue.map_or(Code::RandomLoss, |queue| queue.cause), facts)
+            .into_iter()
+            .collect();
     let chosen = facts.congestion_control(side).cloned();
     if chosen.as_ref().is_some_and(|chosen| chosen != "cubic") {
         let change = Change { side, setting: sysctl(CONGESTION_CONTROL), from: chosen, to: "cubic".to_owned() };
@@ -212,8 +249,15 @@ fn first_flight(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
     let (side, segment) = (facts.sender(), facts.segment());
     let whole = object.get().div_ceil(segment);
     let mut sizes: Vec<u64> = FIRST_FLIGHT_SPARE.iter().map(|spare| whole + spare).collect();
+    // A queue that is known tells which burst it holds.
+    let held = work.queue.map_or(0, |queue| queue.get() / segment * 9 / 10);
+    let most = held.max(FIRST_FLIGHT_MOST);
     if whole > FIRST_FLIGHT_MOST {
-        sizes = vec![20, 40, 64, FIRST_FLIGHT_MOST];
+        sizes.retain(|size| *size <= most);
+        let fixed = [20, 40, 64, FIRST_FLIGHT_MOST, 2 * FIRST_FLIGHT_MOST, most];
+        sizes.extend(fixed.into_iter().filter(|size| *size < whole && *size <= most));
+        sizes.sort_unstable();
+        sizes.dedup();
     }
     let now = facts.value(side, &route("initcwnd")).and_then(|text| text.parse::<u64>().ok()).unwrap_or(10);
     let mut options = Vec::new();
@@ -260,85 +304,6 @@ fn idle_restart(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
     options
 }
 
-fn least_timeout(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
-    if !work.losses {
-        return Vec::new();
-    }
-    let side = facts.sender();
-    let one = |value: &str| {
-        let reason = format!("Let the retransmission timer fire {value} after a round trip instead of 200 ms.");
-        let changes = facts.set(side, route("rto_min"), value).into_iter().collect();
-        option(Code::RetransmissionTimeout, reason, changes, "The loss itself.")
-    };
-    RTO_MIN.into_iter().filter_map(one).collect()
-}
-
-fn acknowledge_at_once(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
-    if work.object.is_none() && work.connections != Connections::Kept {
-        return Vec::new();
-    }
-    let of = |sides: &[Side]| {
-        let changes = sides.iter().filter_map(|side| facts.set(*side, route("quickack"), "1")).collect();
-        let reason = "Acknowledge every segment at once.".to_owned();
-        option(Code::DelayedAck, reason, changes, "Connections over other routes.")
-    };
-    [of(&[facts.receiver()]), of(&[Side::Client, Side::Server])].into_iter().flatten().collect()
-}
-
-fn no_delay(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
-    if work.object.is_none() && work.connections != Connections::Kept {
-        return Vec::new();
-    }
-    let on = |side: Side| facts.value(side, &socket("nodelay")).is_some_and(|value| value == "1" || value == "true");
-    let of = |sides: &[Side]| {
-        let sides = sides.iter().filter(|side| !on(**side));
-        let changes = sides.filter_map(|side| facts.set(*side, socket("nodelay"), "true")).collect();
-        let reason = "Send the last segment of a message without waiting for an acknowledgement.".to_owned();
-        option(Code::DelayedAck, reason, changes, "Time that the other side takes to answer.")
-    };
-    [of(&[facts.sender()]), of(&[Side::Client, Side::Server])].into_iter().flatten().collect()
-}
-
-fn fast_open(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
-    if work.connections != Connections::PerExchange {
-        return Vec::new();
-    }
-    let mut changes = Vec::new();
-    for side in [Side::Client, Side::Server] {
-        changes.extend(facts.set(side, sysctl("net.ipv4.tcp_fastopen"), "3"));
-        changes.extend(facts.set(side, socket("fastopen"), "true"));
-    }
-    let reason = format!(
-        "Send the request with the SYN (RFC 7413): each connection but a client's first saves a round trip of {}.",
-        human_time(facts.rtt)
-    );
-    let wont_help = "A client's first connection, which gets the cookie; paths on which a middlebox drops SYNs with data; requests that must \
-                     not be executed twice.";
-    option(Code::InitialWindow, reason, changes, wont_help).into_iter().collect()
-}
-
-fn pacing(facts: &Facts<'_>, work: &Work, given: &[(Side, Setting, String)]) -> Vec<Remedy> {
-    let side = facts.sender();
-    let mut options: Vec<Remedy> = Vec::new();
-    if let Some(change) = freed(side, &socket("max_pacing_rate"), given) {
-        let reason = format!(
-            "Let the program not limit itself to {}: it sets SO_MAX_PACING_RATE.",
-            change.from.as_deref().unwrap_or_default()
-        );
-        options.extend(option(Code::PacingRate, reason, vec![change], "What the limit was set for."));
-    }
-    let policed = BELOW_POLICER.iter().filter_map(|part| {
-        let rate = work.policed?;
-        let paced =
-            thalweg_units::Rate::from_bits_per_second((rate.bits_per_second() as f64 * part) as u64 / 1000 * 1000);
-        let changes = facts.set(side, socket("max_pacing_rate"), paced.to_string()).into_iter().collect();
-        let reason = format!("Send no faster than {paced}: the policer passes {rate} of payload.");
-        option(Code::Policer, reason, changes, "A bucket that several connections share.")
-    });
-    options.extend(policed);
-    options
-}
-
 fn marking(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
     if !work.marks {
         return Vec::new();
@@ -349,8 +314,20 @@ fn marking(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
     option(Code::CongestionLoss, reason, changes.collect(), "Queues that do not mark.").into_iter().collect()
 }
 
+/// Shorter acknowledgements: the option takes 12 of the 66 bytes that one has on Ethernet (RFC 7323 §3.2).
+fn timestamps(facts: &Facts<'_>, work: &Work) -> Vec<Remedy> {
+    if work.acknowledgements == Acknowledgements::Free {
+        return Vec::new();
+    }
+    let change = facts.set(facts.receiver(), sysctl("net.ipv4.tcp_timestamps"), "0");
+    let reason = "Acknowledge without timestamps: acknowledgements use up the rate of their direction, and each is 12 bytes shorter.";
+    let wont_help = "Paths that carry more than 2 GB within the life of a packet: without timestamps an old segment may be taken for a new one \
+                     (RFC 7323 §5), and round trips are measured less often.";
+    option(Code::Bufferbloat, reason.to_owned(), change.into_iter().collect(), wont_help).into_iter().collect()
+}
+
 /// Each setting that is given on purpose, at the kernel's default.
-fn defaults(facts: &Facts<'_>, given: &[(Side, Setting, String)]) -> Vec<Remedy> {
+fn defaults(facts: &Facts<'_>, given: &[(Side, Setting, String)], planned: &[Remedy]) -> Vec<Remedy> {
     /// What a program is written with, and what costs no time.
     const KEPT: [&str; 6] = ["user_timeout", "fastopen", "nodelay", "congestion", "quickack", "features"];
     let one = |(side, setting, value): &(Side, Setting, String)| {
@@ -369,7 +346,11 @@ fn defaults(facts: &Facts<'_>, given: &[(Side, Setting, String)]) -> Vec<Remedy>
             format!("Set {name} back to Linux's default, {to}; it is {value}.")
         };
         let code = match setting {
-            Setting::Sysctl(name) => entry(name)?.verdicts.first().copied(),
+            Setting::Sysctl(name) => {
+                let answers = &entry(name)?.verdicts;
+                let diagnosed = planned.iter().map(|plan| plan.code).find(|code| answers.contains(code));
+                diagnosed.or(answers.first().copied())
+            }
             Setting::Route(name) if name == "cwnd" => Some(Code::CongestionWindowClamp),
             Setting::Route(name) if name == "rto_min" => Some(Code::RetransmissionTimeout),
             Setting::Route(name) if name == "initcwnd" || name == "ssthresh" => Some(Code::InitialWindow),
@@ -380,3 +361,6 @@ fn defaults(facts: &Facts<'_>, given: &[(Side, Setting, String)]) -> Vec<Remedy>
     };
     given.iter().filter_map(one).collect()
 }
+
+#[cfg(test)]
+mod tests;

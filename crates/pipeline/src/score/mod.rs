@@ -8,6 +8,13 @@ const SEGMENT: f64 = 1448.0;
 /// From this many messages on the 99th percentile leaves the first one out: connections that go on for days begin once.
 const MESSAGES_FOR_P99: f64 = 101.0;
 
+/// By how much a rate may fall, and a typical and a late answer or message may come later, for what the others gain: a rate as much as another
+/// flow that comes costs it, a median by no more than runs differ by. Source: `what_makes_one_topic_worse_is_worth_nothing`, score/tests.rs, and
+/// `answers_that_come_later_are_no_gain`, crates/thalweg/tests/fix_scenario.rs.
+const RATE_TOLERABLE: f64 = 1.25;
+const TYPICAL_TOLERABLE: f64 = 1.1;
+const LATE_TOLERABLE: f64 = 1.5;
+
 /// How good a run of `workload` was; `None` where it has no such figure.
 ///
 /// A stream's rate counts only as far as it was not sent twice. Messages count by the typical and the late ones of each topic alike.
@@ -77,6 +84,34 @@ pub(crate) fn has_tcp(workload: &Workload) -> bool {
     }
 }
 
+/// By how much the figure of `after` that is worst beside `before` is beyond what is tolerable, as a factor above 1; `None` where none is.
+pub(crate) fn worse(workload: &Workload, before: &ArmReport, after: &ArmReport) -> Option<f64> {
+    let mut names = Vec::new();
+    collect(workload, "", &mut names);
+    let beyond = |name: &String| {
+        let (before_value, after_value) = (value(before, name)?, value(after, name)?);
+        let less = name.contains("_ms.") || name.ends_with("duration_s");
+        let times = if less { after_value / before_value } else { before_value / after_value };
+        let late = name.ends_with(".p90") || name.ends_with(".p99");
+        let few = name.ends_with(".p99") && messages(before, name).is_some_and(|count| count < MESSAGES_FOR_P99);
+        let tolerable = if late {
+            LATE_TOLERABLE
+        } else if name.ends_with(".p50") {
+            TYPICAL_TOLERABLE
+        } else {
+            RATE_TOLERABLE
+        };
+        (times.is_finite() && !few && times > tolerable).then_some(times / tolerable)
+    };
+    names.iter().filter_map(beyond).max_by(f64::total_cmp)
+}
+
+/// Messages that a topic's percentile is of.
+fn messages(arm: &ArmReport, percentile: &str) -> Option<f64> {
+    let topic = percentile.strip_suffix(".latency_ms.p99")?;
+    value(arm, &format!("{topic}.messages"))
+}
+
 /// The figures a reader compares, by their whole names: the headline of each part, and of each topic the typical and the late message. Each is one
 /// that all of `arms` have.
 pub(crate) fn figures(workload: &Workload, arms: &[ArmReport]) -> Vec<String> {
@@ -109,3 +144,6 @@ fn collect(workload: &Workload, prefix: &str, names: &mut Vec<String>) {
     };
     names.extend(own.into_iter().map(|name| format!("{prefix}{name}")));
 }
+
+#[cfg(test)]
+mod tests;
