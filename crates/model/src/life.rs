@@ -47,9 +47,9 @@ pub enum Failure {
 
 impl Life {
     /// Seconds that the verdict's cause, `code`, took of the life; 0 where that is one of the data phase, or waiting for the client: it costs
-    /// nobody but the client.
+    /// nobody but the client. A black hole costs its silence, since nothing may arrive at all: then there is no data phase.
     pub fn lost_s(&self, code: Code) -> f64 {
-        let costs = code.is_of_life() && code != Code::WaitingForClient;
+        let costs = code.is_of_life() && code != Code::WaitingForClient || code == Code::PathMtuBlackHole;
         if costs { (self.verdict_share * self.phases.total_s()).max(0.0) } else { 0.0 }
     }
 }
