@@ -259,6 +259,8 @@ fn the_sides_are_those_that_matter() {
     assert_eq!(sides(Code::WindowScalingMissing, &facts), [found(Side::Client, "1")]);
     // 90 bytes are a request, not what the path lets through; below 1280 IPv6 has no packets.
     assert_eq!(sides(Code::PathMtuBlackHole, &facts)[1].1, "1076");
+    facts.measured.delivered_segment_bytes = 656;
+    assert_eq!(sides(Code::PathMtuBlackHole, &facts)[1].1, "1076", "the end of a response may be of any length");
     facts.measured.link_mtu_bytes = Some(1_420);
     assert_eq!(sides(Code::PathMtuBlackHole, &facts)[1].1, "1420", "what the router asks for");
     (facts.ipv6, facts.measured.link_mtu_bytes) = (true, None);
