@@ -31,6 +31,24 @@ fn a_keep_alive_that_a_middlebox_resets_is_an_idle_time_out() {
 }
 
 #[test]
+fn a_middlebox_that_resets_by_itself_or_answers_a_close_is_an_idle_time_out() {
+    for setup in Setup::all(20) {
+        for (closes, side) in [(false, SERVER), (false, CLIENT), (true, SERVER)] {
+            let (mut wire, end) = answered(setup);
+            if closes {
+                wire.send(end + IDLE, CLIENT, FIN, 0);
+            }
+            let forged = Sent { ttl: Some(113), ..wire.now(side, RST, 0) };
+            wire.put(end + IDLE + setup.rtt / 2, side, false, forged);
+            let (flow, _) = judged(wire);
+            let Cause::Reset(reset) = &flow.verdict.cause else { panic!("{setup:?}: {:#?}", flow.verdict) };
+            assert!(reset.foreign && (reset.idle_s - 900.0).abs() < 1.0, "{setup:?}: {reset:?}");
+            assert!(flow.verdict.claim().contains("idle time-out"), "{}", flow.verdict.claim());
+        }
+    }
+}
+
+#[test]
 fn an_acknowledgement_long_after_the_data_changes_no_rate_and_is_no_transfer() {
     for setup in Setup::all(24) {
         for side in [CLIENT, SERVER] {
