@@ -364,4 +364,9 @@ impl Connection {
         }
         self.observers.finish();
     }
+
+    /// It lasts for `waited` nanoseconds more than to its last packet.
+    pub(crate) fn lasts_on(&mut self, waited: u64) {
+        self.ended = Timestamp::from_nanos(self.ended.as_nanos().saturating_add(waited));
+    }
 }
