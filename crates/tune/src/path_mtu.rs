@@ -27,8 +27,9 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
             "The first seconds of each connection, until the timer has told of the hole several times, and the slow growth \
              after that.",
         );
-        let fault = "The fault itself is the filter that drops ICMP \"fragmentation needed\", or the tunnel that sends none.";
-        noted(probing, &[fault])
+        let error = if facts.ipv6 { "packet too big" } else { "fragmentation needed" };
+        let fault = format!("The fault itself is the filter that drops ICMP \"{error}\", or the tunnel that sends none.");
+        noted(probing, &[&fault])
     });
     let shorter = shorter(facts);
     probing.into_iter().chain(shorter).collect()

@@ -319,7 +319,7 @@ fn large_packets(large: &LargePackets, part: &str) -> String {
                 Some(TooBigErrors { errors, mtu_bytes }) => {
                     let mtu = mtu_bytes.map_or(String::new(), |mtu| format!(" (MTU {mtu})"));
                     format!(
-                        "a router answers with ICMP \"fragmentation needed\"{mtu}, {}, and the sender does not heed it",
+                        "a router answers with ICMP errors{mtu}, {}, and the sender does not heed them",
                         times(errors.count)
                     )
                 }
