@@ -49,6 +49,21 @@ fn a_middlebox_that_resets_by_itself_or_answers_a_close_is_an_idle_time_out() {
 }
 
 #[test]
+fn one_hop_more_may_be_a_new_route_and_one_less_is_another_host() {
+    for setup in Setup::all(20).filter(|setup| setup.tap == CLIENT) {
+        for (ttl, foreign) in [(50, false), (49, true), (52, true)] {
+            let (mut wire, end) = answered(setup);
+            wire.send(end + IDLE, CLIENT, ACK, 200);
+            let reset = Sent { ttl: Some(ttl), ..wire.now(SERVER, RST, 0) };
+            wire.put(end + IDLE + setup.rtt / 2, SERVER, false, reset);
+            let (flow, _) = judged(wire);
+            let Cause::Reset(reset) = &flow.verdict.cause else { panic!("{setup:?}: {:#?}", flow.verdict) };
+            assert_eq!(reset.foreign, foreign, "{setup:?}, {ttl}");
+        }
+    }
+}
+
+#[test]
 fn an_acknowledgement_long_after_the_data_changes_no_rate_and_is_no_transfer() {
     for setup in Setup::all(24) {
         for side in [CLIENT, SERVER] {
