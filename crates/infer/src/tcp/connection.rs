@@ -118,6 +118,10 @@ impl Side {
                 break;
             }
             self.on_the_way.pop_front();
+            // The scale may have been found since it passed the tap.
+            if let Some(scale) = self.sender.window.found_scale().filter(|_| !ack.is_syn) {
+                ack.window = u64::from(ack.window_field) << scale;
+            }
             // An acknowledgement that was overdue arrived after the packet sent last.
             ack.now = ack.now.max(self.sender.clocks.last_send);
             self.sender.ack(&ack);
