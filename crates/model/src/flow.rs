@@ -42,7 +42,7 @@ pub struct Flow {
     pub vantage: Vantage,
     /// Time of the first packet, seconds since the epoch.
     pub start: f64,
-    /// Time from the first packet to the last.
+    /// Time from the first packet to the last; to the end of the capture where the server has sent nothing and a request waits for it.
     pub duration_s: f64,
     /// Payload the client sent, each byte counted once; what was acknowledged of it, if only the server's packets were captured.
     pub bytes_up: u64,

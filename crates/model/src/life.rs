@@ -47,9 +47,9 @@ pub enum Failure {
 
 impl Life {
     /// Seconds that the verdict's cause, `code`, took of the life; 0 where that is one of the data phase, or waiting for the client: it costs
-    /// nobody but the client.
+    /// nobody but the client. A black hole costs its silence, since nothing may arrive at all: then there is no data phase.
     pub fn lost_s(&self, code: Code) -> f64 {
-        let costs = code.is_of_life() && code != Code::WaitingForClient;
+        let costs = code.is_of_life() && code != Code::WaitingForClient || code == Code::PathMtuBlackHole;
         if costs { (self.verdict_share * self.phases.total_s()).max(0.0) } else { 0.0 }
     }
 }
@@ -235,9 +235,9 @@ pub struct TooSoon {
 
 impl ConnectionReset {
     /// Whether something other than the host with this address sent it: its TTL or its IP identification is not the host's, the host goes on,
-    /// or it came too soon.
+    /// or it came too soon. One hop more than usual may be a new route: whatever resets from between the hosts, and begins with their TTL, is nearer.
     pub fn is_foreign(&self) -> bool {
-        let is_alike = self.usual_ttl.is_none_or(|usual| usual == self.ttl);
+        let is_alike = self.usual_ttl.is_none_or(|usual| [self.ttl, self.ttl.saturating_add(1)].contains(&usual));
         self.followed_by_data || self.ip_ids.is_some() || self.too_soon.is_some() || !is_alike
     }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use thalweg_model::{ArmReport, Metric, Metrics};
+use thalweg_model::{ArmReport, Code, Metric, Metrics, Verdict};
 use thalweg_report::figures::leading;
 use thalweg_report::html::{Page, page};
 use thalweg_report::many::Many;
@@ -61,6 +61,26 @@ fn many_captures_are_one_page() {
     assert!(text.lines().count() < 80, "{} lines", text.lines().count());
     let html = page(&Page { title: "day".to_owned(), many: Some(&many), ..Page::default() });
     assert!(html.contains("Worst connections") && html.contains("day/b.pcap") && html.contains("day/d.pcap"));
+}
+
+/// Nothing arrived of one connection: it has no data phase, and no gain.
+#[test]
+fn a_black_hole_in_which_nothing_arrives_costs_its_silence() {
+    let mut capture = common::diagnose().captures.remove(0);
+    let mut dead = capture.flows.remove(0);
+    (dead.phase_s, dead.other_direction) = (0.0, None);
+    let hole = common::causes::all().into_iter().find(|cause| cause.code() == Code::PathMtuBlackHole);
+    dead.verdict = Verdict::new(hole.expect("one of each is there"), 1.0, None);
+    let life = dead.life.as_mut().expect("the sample has one");
+    (life.failure, life.verdict_share) = (None, 0.75);
+    let all_s = life.phases.total_s();
+    capture.flows = vec![dead];
+    let mut many = Many::default();
+    many.add(&capture, 1);
+    let causes = many.causes();
+    let [(Code::PathMtuBlackHole, total)] = causes[..] else { panic!("{causes:?}") };
+    assert!((total.lost_s - 0.75 * all_s).abs() < 1e-9 && total.connections == 1, "{total:?}");
+    assert_eq!((many.fine, many.worst().len(), many.hosts().len()), (0, 1, 2));
 }
 
 #[test]

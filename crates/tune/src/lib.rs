@@ -77,10 +77,8 @@ pub fn for_flow(flow: &Flow, facts: &Facts<'_>, here: Option<Side>) -> Vec<Remed
     if flow.life.is_some_and(|life| life.failure.is_some()) {
         return Vec::new();
     }
-    let mut remedies = match flow.verdict.cause {
-        Cause::Connecting(Opening::Lookup { .. }) => vec![advice(Code::Connecting, LOOKUP)],
-        _ => plan(flow.verdict.code(), facts),
-    };
+    let own = by_cause(&flow.verdict.cause, here);
+    let mut remedies = own.map_or_else(|| plan(flow.verdict.code(), facts), |advice| vec![advice]);
     // The time went elsewhere than into the data: what a setting saves of that is little beside it.
     let findings = if flow.verdict.code().is_of_life() { &[][..] } else { &flow.findings };
     for finding in findings {
@@ -103,6 +101,19 @@ pub fn for_flow(flow: &Flow, facts: &Facts<'_>, here: Option<Side>) -> Vec<Remed
         }
     }
     remedies
+}
+
+/// The advice on a cause whose figures, or the side beside which was measured, tell more than its code.
+fn by_cause(cause: &Cause, here: Option<Side>) -> Option<Remedy> {
+    match cause {
+        Cause::Connecting(Opening::Lookup { .. }) => Some(advice(Code::Connecting, LOOKUP)),
+        Cause::Connecting(Opening::Late { challenged: 1.., .. }) => Some(advice(Code::Connecting, CHALLENGED)),
+        // Beside the server the capture would have an answer.
+        Cause::WaitingForServer(_) if here != Some(Side::Server) => {
+            Some(noted(advice(Code::WaitingForServer, WAITING_FOR_SERVER), &[OR_ANSWER_LOST]))
+        }
+        _ => None,
+    }
 }
 
 /// What a kernel can have of a remedy: `None` where a setting of it came later, its first kernel noted where the host's is not known.
@@ -195,12 +206,16 @@ const CONNECTING: &str = "There is nothing to set for the transfer: find where S
                           that keeps its connection open, or connects before it needs to, does not wait.";
 const LOOKUP: &str = "There is nothing to set for the transfer: look at the client's resolvers, their order and their distance (resolvectl status, \
                       or /etc/resolv.conf). A first one that does not answer costs a timeout in each lookup; a cache on the host answers most of them.";
+const CHALLENGED: &str = "The server still has a connection of the same addresses and ports, which the client has forgotten (RFC 5961 §4): ports are used \
+                          again too soon, by the client or by a NAT in front of it. A wider net.ipv4.ip_local_port_range there, or a server that \
+                          closes connections before the NAT forgets them (TCP keep-alives), gives each connection ports of its own.";
 const ACCEPT_QUEUE: &str = "Raise the backlog that the server's program gives listen(), and net.core.somaxconn, which bounds it; or let \
                             the program accept sooner. ListenOverflows (nstat) on the server counts what did not fit.";
 const REQUEST_LOST: &str = "There is nothing to set for the transfer: find where packets from the client are lost. A request of one packet \
                             has no packet behind it that tells of its loss, so a timer has to run out: 200 ms or more for each loss.";
 const WAITING_FOR_SERVER: &str = "There is nothing to set in TCP: the network had delivered the request. Look at the server's program, what \
                                   it waits for (database, disk, another server), and its queue of requests.";
+const OR_ANSWER_LOST: &str = "Or its answer was lost before the tap: where the wait is a second, or 0.2 s doubled several times, capture at the server.";
 const WAITING_FOR_CLIENT: &str = "There is nothing to set in TCP: the server had answered all that it was asked. A client that asks sooner, \
                                   or for several things at once, does not wait.";
 

@@ -27,19 +27,21 @@ pub(crate) fn plan(facts: &Facts<'_>) -> Vec<Remedy> {
             "The first seconds of each connection, until the timer has told of the hole several times, and the slow growth \
              after that.",
         );
-        let fault = "The fault itself is the filter that drops ICMP \"fragmentation needed\", or the tunnel that sends none.";
-        noted(probing, &[fault])
+        let error = if facts.ipv6 { "packet too big" } else { "fragmentation needed" };
+        let fault = format!("The fault itself is the filter that drops ICMP \"{error}\", or the tunnel that sends none.");
+        noted(probing, &[&fault])
     });
     let shorter = shorter(facts);
     probing.into_iter().chain(shorter).collect()
 }
 
-/// Packets that are short enough from the start: as short as a router asked for, else as those that arrived.
+/// Packets that are short enough from the start: as short as a router asked for, else as those that arrived where these are longer than
+/// [`BASE`]. A shorter one may be the end of a response, whose length says nothing of the path.
 fn shorter(facts: &Facts<'_>) -> Option<Remedy> {
     let headers = HEADERS[usize::from(facts.ipv6)];
     let told = facts.measured.link_mtu_bytes.map(u64::from).filter(|&mtu| mtu >= SHORTEST);
     let seen = facts.measured.delivered_segment_bytes;
-    let payload = if (SHORTEST..facts.segment()).contains(&seen) { seen } else { BASE };
+    let payload = if (BASE..facts.segment()).contains(&seen) { seen } else { BASE };
     let mtu = told.unwrap_or(payload + headers);
     let mtu = if facts.ipv6 { mtu.max(LEAST_IPV6) } else { mtu };
     let change =

@@ -3,7 +3,9 @@
 use super::*;
 use crate::facts::socket;
 use std::collections::BTreeMap;
-use thalweg_model::{Change, FamilyName, Handshake, HostReport, Measured, Setting, SettingsReport, TokenBucket, Way};
+use thalweg_model::{
+    Change, FamilyName, Handshake, HostReport, Measured, ProgramWait, Setting, SettingsReport, TokenBucket, Way,
+};
 use thalweg_units::{Rate, Span};
 
 fn settings(pairs: &[(&str, &str)]) -> SettingsReport {
@@ -265,6 +267,8 @@ fn the_sides_are_those_that_matter() {
     assert_eq!(sides(Code::WindowScalingMissing, &facts), [found(Side::Client, "1")]);
     // 90 bytes are a request, not what the path lets through; below 1280 IPv6 has no packets.
     assert_eq!(sides(Code::PathMtuBlackHole, &facts)[1].1, "1076");
+    facts.measured.delivered_segment_bytes = 656;
+    assert_eq!(sides(Code::PathMtuBlackHole, &facts)[1].1, "1076", "the end of a response may be of any length");
     facts.measured.link_mtu_bytes = Some(1_420);
     assert_eq!(sides(Code::PathMtuBlackHole, &facts)[1].1, "1420", "what the router asks for");
     (facts.ipv6, facts.measured.link_mtu_bytes) = (true, None);
@@ -394,4 +398,17 @@ fn who_sends_with_bbr_is_not_told_to() {
     }
     // The queue of the other direction is another sender's.
     assert!(is_told(Code::Bufferbloat, &Facts { acks_wait: true, ..seen }));
+}
+
+#[test]
+fn advice_follows_what_the_cause_shows() {
+    let late = |challenged| {
+        Cause::Connecting(Opening::Late { seconds: 1.0, challenged, syn: None, syn_ack: None, left_out: None })
+    };
+    let ports = by_cause(&late(1), None).expect("a challenge is no lost SYN");
+    assert!(ports.reason.contains("ports are used again too soon"), "{}", ports.reason);
+    assert!(by_cause(&late(0), None).is_none());
+    let wait = Cause::WaitingForServer(ProgramWait { seconds: 1.0, answered: 0, tls_s: 0.0, to_end: false });
+    let [client, server] = [Side::Client, Side::Server].map(|side| by_cause(&wait, Some(side)));
+    assert!(client.is_some_and(|advice| advice.notes[0].contains("lost before the tap")) && server.is_none());
 }

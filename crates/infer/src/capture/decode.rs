@@ -105,16 +105,21 @@ impl CaptureDecoder {
         }
     }
 
+    /// The capture's clock: the latest time so far, in nanoseconds since the epoch.
+    pub fn clock(&self) -> u64 {
+        self.clock.now.unwrap_or_default()
+    }
+
     /// Notes on the protocols beside TCP.
     pub(super) fn notes(&mut self) -> Vec<String> {
-        let names = self.names.note(self.clock.now.unwrap_or_default()).filter(|_| !self.is_filtered);
+        let names = self.names.note(self.clock()).filter(|_| !self.is_filtered);
         names.into_iter().chain(self.quic.note()).collect()
     }
 
     /// Hands on what was held back, and what is known of packets in fragments whose last did not come; to be called when the capture is over.
     pub fn finish(&mut self, mut segment: impl FnMut(TcpPacket)) {
         self.order.flush(&mut segment);
-        let clock = self.clock.now.unwrap_or_default();
+        let clock = self.clock();
         self.decoder.finish(|decoded| match decoded {
             Decoded::Tcp(_) | Decoded::Udp(_) | Decoded::TooBig(_) => {}
             Decoded::Late(late) => segment(TcpPacket::late(&late, clock)),

@@ -76,7 +76,7 @@ pub fn merge<R: Read>(
     notes.extend(notes_of(&intake.others));
     notes.extend(intake.notes());
     notes.extend(cut_note(intake.cut, intake.options_cut));
-    notes.extend(order_note(intake.order.behind));
+    notes.extend(order_note(intake.order.behind, intake.order.too_late));
     notes.extend(set_back_note(intake.order.set_back, intake.order.furthest));
     notes.extend(repeated_note(intake.repeated.known));
     if duplicates > 0 {

@@ -81,5 +81,6 @@ fn read(from: impl Read, name: &str, options: Options, until: Option<Timestamp>)
         decoder.packet(&packet, |seen| shard.packet(&seen));
     }
     decoder.finish(|seen| shard.packet(&seen));
-    Ok(merge(name, &capture, decoder, vec![shard.finish()]))
+    let part = shard.finish(decoder.clock());
+    Ok(merge(name, &capture, decoder, vec![part]))
 }

@@ -28,12 +28,16 @@ pub(super) fn failed_note(failed: &[FailedFlow]) -> Option<String> {
     ))
 }
 
-/// That packets lay behind later ones in the file.
-pub(super) fn order_note(behind: u64) -> Option<String> {
+/// That packets lay behind later ones in the file, `too_late` of them so far that they could not be put before those.
+pub(super) fn order_note(behind: u64, too_late: u64) -> Option<String> {
     let s = if behind == 1 { " is" } else { "s are" };
-    (behind > 0).then(|| {
-        format!("time runs backwards in the capture: {behind} packet{s} behind later ones; they are analysed in order of their times, no ACK before its data")
-    })
+    let order = match too_late {
+        0 => "they are analysed in order of their times, no ACK before its data".to_owned(),
+        _ => format!(
+            "{too_late} of them lie too far behind to be put in order, and what is said of their connections may be wrong; sort the file first (reordercap)"
+        ),
+    };
+    (behind > 0).then(|| format!("time runs backwards in the capture: {behind} packet{s} behind later ones; {order}"))
 }
 
 /// That the clock jumps back, this many times and by this many nanoseconds at most.

@@ -22,9 +22,9 @@ impl Shard {
         self.table.packet(seen);
     }
 
-    /// Sums its connections up.
-    pub fn finish(self) -> ShardResult {
-        ShardResult { kept: self.table.finish() }
+    /// Sums its connections up at the end of the capture, whose clock is [`super::CaptureDecoder::clock`] then.
+    pub fn finish(self, clock: u64) -> ShardResult {
+        ShardResult { kept: self.table.finish(clock) }
     }
 }
 

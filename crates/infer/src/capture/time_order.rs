@@ -30,8 +30,11 @@ pub(super) struct TimeOrder {
     /// The clock was set back: what is held was before.
     stepped: bool,
     clock: u64,
-    /// Packets that lay behind later ones.
+    /// The latest time that was handed on since the clock was set back.
+    handed_on: u64,
+    /// Packets that lay behind later ones, and segments that did where those had been handed on.
     pub(super) behind: u64,
+    pub(super) too_late: u64,
     /// Times that the clock was set back, and by how many nanoseconds at most.
     pub(super) set_back: u64,
     pub(super) furthest: u64,
@@ -59,10 +62,14 @@ impl TimeOrder {
     pub(super) fn segment(&mut self, seen: TcpPacket, mut on: impl FnMut(TcpPacket)) {
         let holds = self.packets <= self.until.max(HELD_MAX as u64);
         if self.stepped || !holds && !self.held.is_empty() {
-            self.stepped = false;
             self.flush(&mut on);
         }
+        if std::mem::take(&mut self.stepped) {
+            self.handed_on = 0;
+        }
+        self.too_late += u64::from(self.now < self.handed_on);
         if !holds {
+            self.handed_on = self.handed_on.max(self.now);
             on(seen);
             return;
         }
@@ -70,7 +77,7 @@ impl TimeOrder {
         let place = self.held.iter().rposition(stays).map_or(0, |before| before + 1);
         self.held.insert(place, (self.now, seen));
         if self.held.len() > HELD_MAX
-            && let Some((_, first)) = self.held.pop_front()
+            && let Some(first) = self.held.pop_front()
         {
             on(self.in_order(first));
         }
@@ -78,13 +85,14 @@ impl TimeOrder {
 
     /// Hands on all that is held.
     pub(super) fn flush(&mut self, mut on: impl FnMut(TcpPacket)) {
-        while let Some((_, seen)) = self.held.pop_front() {
-            on(self.in_order(seen));
+        while let Some(first) = self.held.pop_front() {
+            on(self.in_order(first));
         }
     }
 
     /// The segment, with a clock that does not go back.
-    fn in_order(&mut self, seen: TcpPacket) -> TcpPacket {
+    fn in_order(&mut self, (at, seen): (u64, TcpPacket)) -> TcpPacket {
+        self.handed_on = self.handed_on.max(at);
         self.clock = self.clock.max(seen.clock);
         TcpPacket { clock: self.clock, ..seen }
     }
@@ -105,8 +113,8 @@ mod tests {
     use thalweg_units::Timestamp;
     use thalweg_wire::Flags;
 
-    /// The times that are handed on of packets with these times, and how many lay behind later ones.
-    fn order(times: &[u64]) -> (Vec<u64>, u64) {
+    /// The times that are handed on of packets with these times, how many lay behind later ones, and how many of these too late.
+    fn order(times: &[u64]) -> (Vec<u64>, u64, u64) {
         let (mut order, mut out, mut clock) = (TimeOrder::default(), Vec::new(), 0);
         for (number, &at) in (1..).zip(times) {
             order.packet(at);
@@ -117,7 +125,7 @@ mod tests {
         }
         order.flush(|seen| out.push(seen));
         assert!(out.is_sorted_by_key(|seen| seen.clock), "the clock goes back");
-        (out.iter().map(|seen| seen.at.as_nanos()).collect(), order.behind)
+        (out.iter().map(|seen| seen.at.as_nanos()).collect(), order.behind, order.too_late)
     }
 
     #[test]
@@ -125,8 +133,8 @@ mod tests {
         let sorted: Vec<u64> = (0..4_000).map(|n| n * 1_000).collect();
         let mut shuffled = sorted.clone();
         shuffled.chunks_mut(8).for_each(|block| block.reverse());
-        assert_eq!(order(&shuffled), (sorted.clone(), 3_500));
-        assert_eq!(order(&sorted), (sorted, 0));
+        assert_eq!(order(&shuffled), (sorted.clone(), 3_500, 0));
+        assert_eq!(order(&sorted), (sorted, 0, 0));
     }
 
     /// A clock that loses ticks, as old machines' did, sets packets back by less than a second in a file whose order is right.
@@ -157,15 +165,25 @@ mod tests {
         let mut times: Vec<u64> = (0..3_000).collect();
         times.swap(2_000, 2_001);
         times.swap(2_100, 2_140);
-        let (out, behind) = order(&times);
+        let (out, behind, too_late) = order(&times);
+        assert_eq!(too_late, 1);
         assert_eq!(behind, 41, "one, and the 40 behind the one that is 40 too early");
         assert_eq!(out.windows(2).filter(|pair| pair[0] > pair[1]).count(), 1);
+    }
+
+    #[test]
+    fn what_comes_after_later_packets_are_handed_on_is_counted() {
+        // Two queues of a capture, one file behind the other.
+        let joined: Vec<u64> =
+            [0, 1].into_iter().flat_map(|first| (0..2_000).map(move |n| (2 * n + first) * 1_000)).collect();
+        let (out, behind, too_late) = order(&joined);
+        assert!(behind == 1_999 && too_late > 1_500 && !out.is_sorted(), "{behind}, {too_late}");
     }
 
     #[test]
     fn a_clock_that_was_set_back_is_left_as_it_is() {
         let day = 86_400_000_000_000;
         let times = [day, day + 1, 5, 6, 8, 7];
-        assert_eq!(order(&times), (vec![day, day + 1, 5, 6, 7, 8], 1));
+        assert_eq!(order(&times), (vec![day, day + 1, 5, 6, 7, 8], 1, 0));
     }
 }

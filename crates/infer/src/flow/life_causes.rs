@@ -186,13 +186,13 @@ fn causes(connection: &Connection, life: &Life, rtt_s: f64, hidden_s: f64) -> Ve
         causes.push(LifeCause { cause, took_s: seconds, saved_s: seconds - rtt_s });
     }
     let answered = connection.observers.phases.answered().into();
-    let wait = |cause: fn(ProgramWait) -> Cause, waited_s: f64, tls_s: f64| {
+    let wait = |cause: fn(ProgramWait) -> Cause, waited_s: f64, tls_s: f64, to_end: bool| {
         let seconds = (waited_s + tls_s - hidden_s).max(0.0);
-        LifeCause { cause: cause(ProgramWait { seconds, answered, tls_s }), took_s: seconds, saved_s: seconds }
+        LifeCause { cause: cause(ProgramWait { seconds, answered, tls_s, to_end }), took_s: seconds, saved_s: seconds }
     };
     let seen = &connection.observers.phases;
-    causes.push(wait(Cause::WaitingForServer, phases.waiting_server_s, seen.tls_wait(1)));
-    causes.push(wait(Cause::WaitingForClient, seen.before_requests(), seen.tls_wait(0)));
+    causes.push(wait(Cause::WaitingForServer, phases.waiting_server_s, seen.tls_wait(1), seen.waits_to_end()));
+    causes.push(wait(Cause::WaitingForClient, seen.before_requests(), seen.tls_wait(0), false));
     causes.retain(|one| one.took_s > 0.0 && one.saved_s > 0.0);
     causes
 }

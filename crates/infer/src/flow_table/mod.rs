@@ -276,7 +276,7 @@ impl FlowTable {
         };
         let serial = self.begun;
         self.begun += 1;
-        self.replace(before);
+        self.replace(before, seen.clock);
         self.make_room(seen.clock);
         let going = ActiveFlow {
             life: Lifecycle::new(&seen.segment),
@@ -310,9 +310,9 @@ impl FlowTable {
     }
 
     /// Sums up what is in the slot `before`, whose key is needed for another.
-    fn replace(&mut self, before: Option<u32>) {
+    fn replace(&mut self, before: Option<u32>, clock: u64) {
         if let Some(before) = before {
-            self.end(before);
+            self.end(before, clock);
             self.unlist(before);
             self.release(before);
         }
@@ -327,21 +327,25 @@ impl FlowTable {
             && let State::On(going) = &slot.state
             && silence > going.life.idle_timeout()
         {
-            self.end(index);
+            self.end(index, clock);
             let slot = &self.slots[index as usize];
             look_at(&mut self.remembered, (slot.last.saturating_add(CLOSED_ENDS_LIFETIME_NS), index, slot.serial));
         }
     }
 
-    /// Sums up the connection in a slot; its ends are remembered there, for what may come late.
-    fn end(&mut self, index: u32) {
+    /// Sums up the connection in a slot, which is over by the clock; its ends are remembered there, for what may come late.
+    fn end(&mut self, index: u32, clock: u64) {
         let slot = &mut self.slots[index as usize];
         let State::On(going) = &mut slot.state else { return };
+        // No longer than until it was over, whenever room is made.
+        let quiet = clock.saturating_sub(slot.last).min(going.life.idle_timeout());
         let summed_up = guarded(|| {
             going.analyse(&mut self.backlog, &mut self.spare);
             let mut connection = going.connection.take()?;
             connection.too_big = going.too_big.take();
             connection.finish();
+            let waited = connection.observers.phases.quiet(quiet);
+            connection.lasts_on(waited);
             let place = self.kept.take(&connection);
             Some((connection, place))
         });
@@ -411,10 +415,10 @@ impl FlowTable {
         }
     }
 
-    /// Sums up all that goes on.
-    pub(crate) fn finish(mut self) -> RetainedFlows {
+    /// Sums up all that goes on when the capture ends, by its clock.
+    pub(crate) fn finish(mut self, clock: u64) -> RetainedFlows {
         for index in 0..self.slots.len() {
-            self.end(index as u32);
+            self.end(index as u32, clock);
             self.slots[index].state = State::Free;
         }
         self.kept

@@ -34,7 +34,7 @@ impl FlowTable {
         if !self.takes(half, seen) {
             return None;
         }
-        self.replace(before);
+        self.replace(before, seen.clock);
         self.kept.joined += 1;
         let of = self.slots[half as usize].serial;
         let serial = self.begun;
@@ -126,7 +126,7 @@ mod tests {
                 }
             }
         }
-        let kept = table.finish();
+        let kept = table.finish(0);
         let mut flows: Vec<Flow> = kept.records.into_iter().map(|one| *one.flow).collect();
         flows.sort_by_key(|flow| flow.first_packet);
         (flows, kept.joined)
@@ -164,7 +164,7 @@ mod tests {
             let at = Timestamp::from_nanos(SECOND + millis * 1_000_000);
             table.packet(&TcpPacket::new(interface, (at, at.as_nanos()), number, segment));
         }
-        let kept = table.finish();
+        let kept = table.finish(0);
         let bytes: Vec<_> = kept.records.iter().map(|one| (one.flow.bytes_up, one.flow.bytes_down)).collect();
         assert_eq!((kept.joined, bytes), (0, vec![(0, 10_000), (0, 0)]));
     }

@@ -82,7 +82,7 @@ fn a_late_retransmission_counts_though_the_connection_was_summed_up() {
     wire.send(false, Flags::ACK, 1_101, 101, 1_000, &[]);
     assert_eq!(wire.table.kept.records.len(), 1, "it was summed up before");
     wire.send(true, Flags::ACK, 102, 2_102, 0, &[(1_101, 2_101)]);
-    let finished = wire.table.finish().records;
+    let finished = wire.table.finish(0).records;
     let [one] = finished.as_slice() else { panic!("{} connections", finished.len()) };
     let sent_again = &one.flow.retransmits;
     assert_eq!((sent_again.total, sent_again.rto, sent_again.spurious), (1, 1, 1));
@@ -99,7 +99,7 @@ fn reused_ports_and_ends_long_forgotten_begin_anew() {
     wire.connection(90_000);
     wire.now += 300 * SECOND;
     wire.send(false, Flags::ACK, 91_001, 90_001, 1_000, &[]);
-    let finished = wire.table.finish().records;
+    let finished = wire.table.finish(0).records;
     let packets: Vec<u64> = finished.iter().map(|one| one.flow.packets_up + one.flow.packets_down).collect();
     assert_eq!(packets, [9, 9, 9, 1]);
 }
@@ -131,7 +131,7 @@ fn it_makes_no_difference_how_many_packets_are_analysed_at_a_time() {
     let found = |at_a_time: usize, drawn: PlotSelection| {
         let mut table = FlowTable { at_a_time, ..FlowTable::new(drawn, Retain::All) };
         all.iter().for_each(|seen| table.packet(seen));
-        let mut found = table.finish().records;
+        let mut found = table.finish(0).records;
         found.sort_by_key(|one| one.flow.first_packet);
         format!("{found:?}")
     };
@@ -153,7 +153,7 @@ fn an_open_connection_may_be_silent_for_two_hours() {
     }
     wire.now += 1_000 * SECOND;
     wire.send(true, Flags::ACK, 100, 100, 0, &[]);
-    assert_eq!(wire.table.finish().records.len(), 2);
+    assert_eq!(wire.table.finish(0).records.len(), 2);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn what_is_kept_does_not_grow_with_what_is_over() {
     let noted = [&wire.table.closed, &wire.table.looks, &wire.table.remembered].map(VecDeque::len);
     // One look every 240 s for each connection begun since.
     assert!(noted.iter().all(|&noted| noted <= 81), "{noted:?}");
-    let finished = wire.table.finish().records;
+    let finished = wire.table.finish(0).records;
     assert_eq!(finished.len(), 2_000);
 }
 
@@ -176,7 +176,7 @@ fn what_is_kept_does_not_grow_with_what_is_over() {
 fn a_finished_connection_takes_less_than_four_kilobytes() {
     let mut wire = Wire::new();
     wire.connection(100);
-    let one = &wire.table.finish().records[0];
+    let one = &wire.table.finish(0).records[0];
     let flow = &one.flow;
     // Each with the packets of three sights, as JSON has them.
     let findings = flow.findings.len() * (size_of::<thalweg_model::Finding>() + 3 * size_of::<u64>());
@@ -224,7 +224,7 @@ fn a_pause_of_decades_as_damaged_clocks_tell_is_summed_up() {
     }
     let mut table = FlowTable::new(PlotSelection::None, Retain::All);
     seen.iter().for_each(|seen| table.packet(seen));
-    let finished = table.finish().records;
+    let finished = table.finish(0).records;
     let [one] = finished.as_slice() else { panic!("{} connections", finished.len()) };
     assert!((one.flow.limits.total() - 1.0).abs() < 1e-9 && one.flow.limits.application > 0.99);
 }
@@ -241,7 +241,7 @@ fn fills_the_window(later: u64) -> thalweg_model::Limits {
         wire.now += SECOND / 50;
         wire.send(true, Flags::ACK, 101, 101 + (round + 1) * 60_000, 0, &[]);
     }
-    let finished = wire.table.finish().records;
+    let finished = wire.table.finish(0).records;
     finished[0].flow.limits
 }
 
@@ -268,14 +268,14 @@ fn without_sack_what_is_sent_again_twice_in_place_was_the_timers() {
             wire.send(true, Flags::ACK, 101, 1_101, 0, &[]);
         }
     }
-    let finished = wire.table.finish().records;
+    let finished = wire.table.finish(0).records;
     let again = finished[0].flow.retransmits;
     assert_eq!((again.fast, again.rto, again.tlp), (1, 1, 0));
 }
 
 /// What is said of the only connection there was.
 fn claim(wire: Wire) -> (thalweg_model::Code, String) {
-    let finished = wire.table.finish().records;
+    let finished = wire.table.finish(0).records;
     let [one] = finished.as_slice() else { panic!("{} connections", finished.len()) };
     (one.flow.verdict.code(), one.flow.verdict.claim())
 }
@@ -336,7 +336,7 @@ fn the_data_phase_ends_with_the_data_whenever_the_program_closes() {
     wire.send(false, Flags::FIN | Flags::ACK, 10_101, 101, 0, &[]);
     wire.send(true, Flags::FIN | Flags::ACK, 101, 10_102, 0, &[]);
     wire.send(false, Flags::ACK, 10_102, 102, 0, &[]);
-    let finished = wire.table.finish().records;
+    let finished = wire.table.finish(0).records;
     let flow = &finished[0].flow;
     assert!(flow.limits.application < 0.9 && flow.duration_s > 10.0, "{:?}", flow.limits);
 }
@@ -350,7 +350,7 @@ fn a_fin_that_is_sent_again_slows_no_data() {
         wire.now += (SECOND / 4) << doubling;
     }
     wire.send(true, Flags::FIN | Flags::ACK, 101, 10_102, 0, &[]);
-    let finished = wire.table.finish().records;
+    let finished = wire.table.finish(0).records;
     let flow = &finished[0].flow;
     assert_eq!((flow.retransmits.total, flow.limits.timeout), (4, 0.0), "{:?}", flow.limits);
     assert_ne!(flow.verdict.code(), thalweg_model::Code::RetransmissionTimeout, "{:?}", flow.verdict);
@@ -366,7 +366,7 @@ fn one_small_write_leaves_nothing_to_gain_however_late_the_close() {
         wire.now += late;
         wire.send(true, Flags::FIN | Flags::ACK, 101, 201, 0, &[]);
         wire.send(false, Flags::FIN | Flags::ACK, 201, 102, 0, &[]);
-        let finished = wire.table.finish().records;
+        let finished = wire.table.finish(0).records;
         let (verdict, limits) = (&finished[0].flow.verdict, &finished[0].flow.limits);
         assert_eq!(
             (verdict.code(), limits.application),
@@ -387,7 +387,7 @@ fn what_is_missing_until_the_end_was_left_to_a_timer() {
     }
     wire.now += 3 * SECOND;
     wire.send(false, Flags::FIN | Flags::ACK, 101, 1_101, 0, &[(2_101, 10_101)]);
-    let finished = wire.table.finish().records;
+    let finished = wire.table.finish(0).records;
     let flow = &finished[0].flow;
     let (verdict, seconds) = (&flow.verdict, 9_000.0 * 8.0 / flow.goodput_bps);
     assert!((3.0..3.1).contains(&seconds) && flow.limits.timeout > 0.95, "{seconds} {:?}", flow.limits);
@@ -410,7 +410,7 @@ fn losses_out_of_bursts_handed_down_whole_are_a_part_of_their_segments() {
         wire.send(true, Flags::ACK, 101, start + 58_400, 0, &[]);
     }
     // 4 of 480 and 4, not 4 of 28 packets.
-    let finished = wire.table.finish().records;
+    let finished = wire.table.finish(0).records;
     let flow = &finished[0].flow;
     let findings = flow.findings.iter().map(|finding| &finding.verdict);
     let claims: Vec<String> = std::iter::once(&flow.verdict).chain(findings).map(|found| found.claim()).collect();
@@ -425,7 +425,7 @@ fn a_defect_in_one_connection_leaves_the_others() {
         wire.connection(100);
         wire.now += 20 * SECOND;
         wire.connection(50_000);
-        wire.table.finish()
+        wire.table.finish(0)
     };
     assert_eq!((whole.records.len(), whole.failed.len()), (2, 0));
     for (at, at_a_time) in [(2, 1), (2, BATCH_PACKETS), (5, 3)] {
@@ -437,7 +437,7 @@ fn a_defect_in_one_connection_leaves_the_others() {
         wire.send(false, Flags::ACK, 101, 101, 1_000, &[]);
         wire.now += 20 * SECOND;
         wire.connection(50_000);
-        let kept = wire.table.finish();
+        let kept = wire.table.finish(0);
         DEFECT.set(0);
         let failed: Vec<u64> = kept.failed.iter().map(|flow| flow.first_packet).collect();
         assert_eq!((failed, kept.firsts.len(), kept.records.len()), (vec![1], 2, 1), "{at} {at_a_time}");

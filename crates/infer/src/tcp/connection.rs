@@ -118,6 +118,10 @@ impl Side {
                 break;
             }
             self.on_the_way.pop_front();
+            // The scale may have been found since it passed the tap.
+            if let Some(scale) = self.sender.window.found_scale().filter(|_| !ack.is_syn) {
+                ack.window = u64::from(ack.window_field) << scale;
+            }
             // An acknowledgement that was overdue arrived after the packet sent last.
             ack.now = ack.now.max(self.sender.clocks.last_send);
             self.sender.ack(&ack);
@@ -363,5 +367,10 @@ impl Connection {
             side.sender.finish(ended);
         }
         self.observers.finish();
+    }
+
+    /// It lasts for `waited` nanoseconds more than to its last packet.
+    pub(crate) fn lasts_on(&mut self, waited: u64) {
+        self.ended = Timestamp::from_nanos(self.ended.as_nanos().saturating_add(waited));
     }
 }

@@ -316,6 +316,15 @@ impl Losses {
         resumed.is_some()
     }
 
+    /// `[start, end)` is sent again, and was not since its timer ran out last (`again`). A timeout that acknowledgements proved needless is over for
+    /// a sender that heeds the proof. One that does not repeats all that was in flight then, and nothing else (RFC 5682 §1): it still is in Loss.
+    pub(crate) fn resume_needless(&mut self, end: u64, again: bool) {
+        let timeout = self.ended.map(|(episode, _)| episode).filter(|episode| episode.timer && end <= episode.point);
+        if self.episode.is_none() && !again {
+            self.episode = timeout.map(|episode| Episode { frto: false, ..episode });
+        }
+    }
+
     /// A flight up to `end` was lost before the tap, and of the timeouts after it this many were in vain.
     pub(crate) fn flight_lost(&mut self, in_vain: u64, end: u64) {
         if let Some(episode) = &mut self.episode {

@@ -178,6 +178,10 @@ fn a_window_whose_scale_no_syn_tells_is_known_by_what_is_sent() {
             let is_same = |code: Code| matches!(code, Code::SendBuffer | Code::CongestionWindowClamp);
             assert!(!flow.findings.iter().any(|finding| is_same(finding.code())), "{setup:?}: {:#?}", flow.findings);
             assert_eq!((window.found_scale, window.largest_bytes), (Some(scale as u8), 500 << scale), "{setup:?}");
+            // No window enters the average without its scale, nor is the first one.
+            assert_eq!(window.window_bytes.round() as u64, 500 << scale, "{setup:?}");
+            let first = flow.facts.receive_window.as_ref().map(|window| window.first_bytes);
+            assert_eq!(first, Some(500 << scale), "{setup:?}");
         }
     }
 }

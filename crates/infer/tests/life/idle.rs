@@ -31,6 +31,39 @@ fn a_keep_alive_that_a_middlebox_resets_is_an_idle_time_out() {
 }
 
 #[test]
+fn a_middlebox_that_resets_by_itself_or_answers_a_close_is_an_idle_time_out() {
+    for setup in Setup::all(20) {
+        for (closes, side) in [(false, SERVER), (false, CLIENT), (true, SERVER)] {
+            let (mut wire, end) = answered(setup);
+            if closes {
+                wire.send(end + IDLE, CLIENT, FIN, 0);
+            }
+            let forged = Sent { ttl: Some(113), ..wire.now(side, RST, 0) };
+            wire.put(end + IDLE + setup.rtt / 2, side, false, forged);
+            let (flow, _) = judged(wire);
+            let Cause::Reset(reset) = &flow.verdict.cause else { panic!("{setup:?}: {:#?}", flow.verdict) };
+            assert!(reset.foreign && (reset.idle_s - 900.0).abs() < 1.0, "{setup:?}: {reset:?}");
+            assert!(flow.verdict.claim().contains("idle time-out"), "{}", flow.verdict.claim());
+        }
+    }
+}
+
+#[test]
+fn one_hop_more_may_be_a_new_route_and_one_less_is_another_host() {
+    for setup in Setup::all(20).filter(|setup| setup.tap == CLIENT) {
+        for (ttl, foreign) in [(50, false), (49, true), (52, true)] {
+            let (mut wire, end) = answered(setup);
+            wire.send(end + IDLE, CLIENT, ACK, 200);
+            let reset = Sent { ttl: Some(ttl), ..wire.now(SERVER, RST, 0) };
+            wire.put(end + IDLE + setup.rtt / 2, SERVER, false, reset);
+            let (flow, _) = judged(wire);
+            let Cause::Reset(reset) = &flow.verdict.cause else { panic!("{setup:?}: {:#?}", flow.verdict) };
+            assert_eq!(reset.foreign, foreign, "{setup:?}, {ttl}");
+        }
+    }
+}
+
+#[test]
 fn an_acknowledgement_long_after_the_data_changes_no_rate_and_is_no_transfer() {
     for setup in Setup::all(24) {
         for side in [CLIENT, SERVER] {
@@ -238,5 +271,42 @@ fn a_response_that_is_missing_in_part_to_the_end_is_no_wait_for_the_client() {
         let (flow, _) = judged(wire);
         let life = flow.life.expect("a capture");
         assert!(life.shares.transfer > 0.95 && life.shares.waiting_client < 0.02, "{setup:?}: {life:?}");
+    }
+}
+
+/// A request that is acknowledged and never answered, beside a connection that goes on for two minutes; `spoke`: the server sent something before.
+fn unanswered(setup: Setup, spoke: bool) -> (Wire, u64) {
+    let mut wire = Wire::new(setup);
+    let open = wire.open(0);
+    if spoke {
+        wire.send(open + MS, SERVER, ACK, 50);
+        wire.send(open + MS + setup.rtt / 2, CLIENT, ACK, 0);
+    }
+    let asked = open + setup.rtt * 2;
+    wire.send(asked, CLIENT, ACK | Flags::PSH, 200);
+    wire.send(asked + setup.rtt / 2, SERVER, ACK, 0);
+    let mut other = Wire::new(setup);
+    other.ports = [40_002, 80];
+    let opened = other.open(MS);
+    let end = other.exchange(opened + 120 * SECOND, MS, 9_000);
+    wire.join(other);
+    (wire, end)
+}
+
+#[test]
+fn a_request_without_an_answer_is_waited_for_to_the_end_of_the_capture() {
+    for setup in Setup::all(20) {
+        for spoke in [false, true] {
+            let (wire, end) = unanswered(setup, spoke);
+            let bytes = wire.capture();
+            let report = thalweg_infer::diagnose_reader(bytes.as_slice(), "two").expect("a capture").report;
+            let flow = report.flows.iter().find(|flow| flow.client.ends_with("40001")).expect("both");
+            let waits = matches!(&flow.verdict.cause, Cause::WaitingForServer(wait) if wait.to_end);
+            // What a client says later may need no answer.
+            assert_eq!(waits, !spoke, "{setup:?}: {:#?}", flow.verdict);
+            let seconds = if spoke { 0.2 } else { end as f64 / SECOND as f64 };
+            assert!((flow.duration_s - seconds).abs() < 0.2, "{setup:?}: {}", flow.duration_s);
+            assert!(spoke || flow.verdict.claim().contains("to the end of the capture"), "{}", flow.verdict.claim());
+        }
     }
 }

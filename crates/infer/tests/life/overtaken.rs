@@ -70,3 +70,51 @@ fn one_packet_before_a_burst_is_no_reordering() {
         }
     }
 }
+
+/// A response of 30 segments in one flight; the acknowledgements are held for 400 ms on their way, so a timer of 240 ms runs out and the server repeats
+/// the whole flight, which is reported to have come twice. Nothing overtakes.
+fn held_acknowledgements(setup: Setup) -> Wire {
+    let (mut wire, now) = Wire::asked(setup, None);
+    wire.send(now, SERVER, ACK, 0);
+    let (first, segments) = (wire.next[SERVER], 30u32);
+    let number = |n: u32| first + n * SEGMENT;
+    for n in 0..segments {
+        wire.send(now + u64::from(n) * 20, SERVER, ACK, SEGMENT as usize);
+    }
+    let freed = now + setup.rtt / 2 + 400 * MS;
+    // What the first flight's copies echo is what the server had heard before.
+    wire.heard_at = Some(now);
+    let again = |wire: &Wire, n: u32| Sent { seq: number(n), len: SEGMENT as usize, ..wire.now(SERVER, ACK, 0) };
+    let first_again = again(&wire, 0);
+    wire.put(now + 240 * MS, SERVER, false, first_again);
+    for n in 0..segments {
+        wire.heard[CLIENT] = number(n + 1);
+        wire.heard_at = Some(now + setup.rtt / 2);
+        let ack = wire.now(CLIENT, ACK, 0);
+        wire.put(freed + u64::from(n) * 20, CLIENT, false, ack);
+        if n > 0 {
+            let copy = again(&wire, n);
+            wire.put(freed + setup.rtt / 2 + u64::from(n) * 20 + 5, SERVER, false, copy);
+        }
+    }
+    for n in 0..segments {
+        let twice = Some((wire.number(SERVER, number(n)), wire.number(SERVER, number(n + 1))));
+        let arrived = if n == 0 { freed + 700 } else { freed + setup.rtt + u64::from(n) * 20 + 10 };
+        wire.heard_at = None;
+        let ack = Sent { sack: twice, ..wire.now(CLIENT, ACK, 0) };
+        wire.put(arrived, CLIENT, false, ack);
+    }
+    wire
+}
+
+#[test]
+fn what_a_timer_repeats_too_early_was_neither_overtaken_nor_lost() {
+    for setup in Setup::all(40).filter(|setup| setup.tap == SERVER) {
+        let (flow, _) = judged(held_acknowledgements(setup));
+        let codes: Vec<Code> =
+            flow.findings.iter().map(|finding| finding.code()).chain([flow.verdict.code()]).collect();
+        assert_eq!((flow.retransmits.total, flow.retransmits.fast), (30, 0), "{setup:?}: {:?}", flow.retransmits);
+        let wrong = [Code::Reordering, Code::RandomLoss, Code::CongestionLoss];
+        assert!(!codes.iter().any(|code| wrong.contains(code)), "{setup:?}: {codes:?} {:#?}", flow.verdict);
+    }
+}

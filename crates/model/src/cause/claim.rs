@@ -319,7 +319,7 @@ fn large_packets(large: &LargePackets, part: &str) -> String {
                 Some(TooBigErrors { errors, mtu_bytes }) => {
                     let mtu = mtu_bytes.map_or(String::new(), |mtu| format!(" (MTU {mtu})"));
                     format!(
-                        "a router answers with ICMP \"fragmentation needed\"{mtu}, {}, and the sender does not heed it",
+                        "a router answers with ICMP errors{mtu}, {}, and the sender does not heed them",
                         times(errors.count)
                     )
                 }
@@ -435,6 +435,8 @@ fn waited_for_client(wait: &ProgramWait, part: &str) -> String {
 fn waited_for_server(wait: &ProgramWait, part: &str) -> String {
     let what = if wait.tls_s > wait.seconds / 2.0 {
         ", most of it in the TLS handshake: what the client had sent was acknowledged and no answer had come"
+    } else if wait.to_end {
+        ", to the end of the capture: a request was sent, and nothing answered it"
     } else {
         ": requests were acknowledged and no response had come"
     };

@@ -102,6 +102,9 @@ pub struct ProgramWait {
     pub answered: u64,
     /// How much of it lies within the TLS handshake.
     pub tls_s: f64,
+    /// It lasts to the end of the capture, beyond the connection's last packet.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub to_end: bool,
 }
 
 /// The reset that ended a connection.

@@ -1,7 +1,8 @@
 //! One large capture, its connections divided among threads.
 
 use std::io::Read;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use thalweg_infer::{CaptureDecoder, CaptureDiagnosis, Error, Options, Shard, ShardResult, TcpPacket};
 use thalweg_wire::Capture;
@@ -24,11 +25,14 @@ pub(super) fn divided(
     let mut decoder = CaptureDecoder::new(options.filter.clone());
     let parts = thread::scope(|scope| {
         let (back, used) = mpsc::channel::<Vec<TcpPacket>>();
+        // Its time tells how long what is not over was silent.
+        let capture_end = Arc::new(AtomicU64::new(0));
         let mut threads = Vec::with_capacity(shards);
         let mut ends = Vec::with_capacity(shards);
         for _ in 0..shards {
             let (end, batches) = mpsc::sync_channel::<Vec<TcpPacket>>(AHEAD);
             let (back, mut shard) = (back.clone(), Shard::new(options.clone()));
+            let capture_end = Arc::clone(&capture_end);
             ends.push((end, Vec::with_capacity(BATCH)));
             threads.push(scope.spawn(move || {
                 for mut batch in batches {
@@ -36,7 +40,7 @@ pub(super) fn divided(
                     batch.clear();
                     let _ = back.send(batch);
                 }
-                shard.finish()
+                shard.finish(capture_end.load(Ordering::Acquire))
             }));
         }
         let mut hand_over = |seen: TcpPacket| {
@@ -56,6 +60,7 @@ pub(super) fn divided(
             }
         }
         decoder.finish(&mut hand_over);
+        capture_end.store(decoder.clock(), Ordering::Release);
         for (end, batch) in ends {
             let _ = end.send(batch);
         }

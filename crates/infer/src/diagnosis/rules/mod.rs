@@ -26,6 +26,7 @@ mod window_scaling_missing;
 
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::finding::Rule;
+use crate::tcp::recovery::Losses;
 
 /// Every rule, in the order of [`thalweg_model::Code::ALL`].
 pub(crate) const RULES: [Rule; 23] = [
@@ -54,7 +55,20 @@ pub(crate) const RULES: [Rule; 23] = [
     application::judge,
 ];
 
+/// Packets sent again in vain from which on it is no chance. `one_packet_before_a_burst_is_no_reordering` holds it.
+const MIN_NEEDLESS: u64 = 3;
+
+/// Whether more than half of what was sent again is proven needless (RFC 8985 §1 on what reordering does, RFC 5682 §1 on a timer that runs out too
+/// early): the path lost nothing.
+fn are_needless(losses: &Losses) -> bool {
+    let needless = losses.spurious - losses.repeated;
+    needless >= MIN_NEEDLESS && needless * 2 > losses.total
+}
+
 /// Whether losses are of another kind than the rules of random and of congestion losses are about.
 fn explains_losses(facts: &Facts<'_>) -> bool {
-    facts.bucket.is_some() || reordering::is_it(facts) || receiver_drops::arrived(facts).is_some()
+    facts.bucket.is_some()
+        || are_needless(&facts.sender.losses)
+        || reordering::is_it(facts)
+        || receiver_drops::arrived(facts).is_some()
 }

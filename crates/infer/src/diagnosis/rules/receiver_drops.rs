@@ -17,6 +17,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {
 pub(super) fn arrived(facts: &Facts<'_>) -> Option<u64> {
     let pruned = facts.sender.observers.pruned.as_ref()?;
     let beside = facts.vantage == Vantage::Receiver && facts.bucket.is_none() && pruned.proofs.count == 0;
-    let lost = facts.random_losses + facts.congested_losses > 0;
+    // What is reported to have come twice was not dropped.
+    let lost = facts.random_losses + facts.congested_losses > 0 && !super::are_needless(&facts.sender.losses);
     (beside && lost && pruned.refused * 2 > facts.sender.losses.total).then_some(pruned.refused)
 }

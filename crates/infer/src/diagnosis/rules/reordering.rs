@@ -6,22 +6,19 @@ use crate::diagnosis::gain::weight_of_time;
 use crate::diagnosis::loss_cost::LossCost;
 use thalweg_model::{Cause, OvertakenPackets, Vantage};
 
-/// Packets sent again in vain, or times that some were overtaken, from which on it is no chance: one small packet that goes before a burst makes all of it
-/// late. `one_packet_before_a_burst_is_no_reordering` holds it.
-const MIN_PACKETS: u64 = 3;
+/// Times that packets were overtaken from which on it is no chance: one small packet that goes before a burst makes all of it late.
+/// `one_packet_before_a_burst_is_no_reordering` holds it.
+const MIN_OVERTAKINGS: u64 = 3;
 
 /// Whether most of what was sent again was not lost, but late.
 pub(super) fn is_it(facts: &Facts<'_>) -> bool {
-    let losses = &facts.sender.losses;
-    // More than half proven needless (RFC 8985 §1 on what reordering does), and reported by acknowledgements: a timer that runs out too early, or a
-    // probe, is not set off by what came late.
-    let told = losses.fast >= MIN_PACKETS && losses.fast * 2 > losses.total;
-    let needless = losses.spurious - losses.repeated;
-    let in_vain = told && needless >= MIN_PACKETS && needless * 2 > losses.total;
-    in_vain
-        || facts.sender.scoreboard.overtakings >= MIN_PACKETS
-            && losses.total > 0
-            && facts.sender.scoreboard.out_of_order >= losses.total
+    let (losses, board) = (&facts.sender.losses, &facts.sender.scoreboard);
+    // Reported by acknowledgements: a timer that runs out too early, or a probe, is not set off by what came late.
+    let told = losses.fast >= super::MIN_NEEDLESS && losses.fast * 2 > losses.total;
+    // What overtakes on its way is seen where it arrives.
+    let is_refuted = facts.vantage == Vantage::Receiver && board.overtakings == 0 && board.out_of_order == 0;
+    told && super::are_needless(losses) && !is_refuted
+        || board.overtakings >= MIN_OVERTAKINGS && losses.total > 0 && board.out_of_order >= losses.total
 }
 
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Judged> {

@@ -35,7 +35,7 @@ pub(crate) struct FirstReset {
     pub(crate) usual_ttl: Option<u8>,
     /// Its identification and the latest of this side, if this side counts its packets and the two do not fit.
     pub(crate) ip_ids: Option<(u16, u16)>,
-    /// Silence before the packet that it answers.
+    /// Silence before the packet that it answers, or before itself where that was longer.
     pub(crate) idle: u64,
     /// It left an exchange unfinished, or one of the connection's data.
     pub(crate) interrupts: bool,
@@ -72,7 +72,7 @@ struct Host {
     /// Packets it sent again since the other side was heard, and the first of them.
     unanswered: u32,
     first_unanswered: u64,
-    /// When it first sent data or a keep-alive since the other side was heard.
+    /// When it first sent data, a FIN or a keep-alive since the other side was heard.
     asked_at: Option<u64>,
     closed: bool,
 }
@@ -114,7 +114,7 @@ impl ConnectionEnd {
     /// Takes in a packet that is no reset, after a silence of `gap`; `is_again` if it was sent before or asks whether the other side is there.
     pub(crate) fn packet(&mut self, now: u64, packet: &Packet, gap: u64, is_again: bool) {
         self.heard(now, packet);
-        let asks = packet.payload_len > 0 || is_again;
+        let asks = packet.payload_len > 0 || is_again || packet.flags.has(Flags::FIN);
         if packet.payload_len > 0 {
             self.data = Some((packet.side(), now, packet.seq.add(packet.payload_len)));
         }
@@ -149,7 +149,7 @@ impl ConnectionEnd {
             ttl: packet.ttl,
             usual_ttl: own.ttl.filter(|_| !own.ttl_varies),
             ip_ids: own.unlike(packet),
-            idle: self.idle,
+            idle: self.idle.max(now.saturating_sub(self.now)),
             interrupts,
             closed: own.closed,
             followed_by_data: false,

@@ -114,6 +114,10 @@ pub(crate) struct ConnectionPhases {
     lost: u64,
     /// The server acknowledged or sent something beyond its SYN.
     served: bool,
+    /// The server has sent data.
+    is_answering: bool,
+    /// The capture goes on after the last packet, and a request waits.
+    waits_to_end: bool,
     /// Requests that got a response.
     answered: u32,
     /// Of [`Phase::Client`], what no request followed yet.
@@ -150,6 +154,25 @@ impl ConnectionPhases {
         if packet.flags.has(Flags::ACK) {
             self.acknowledgement(packet);
         }
+    }
+
+    /// The capture goes on for `quiet` nanoseconds after the last packet: how much of that the server is waited for. It has acknowledged a request, and
+    /// has not sent a byte since the connection was opened; later the client's last words may ask for nothing.
+    pub(crate) fn quiet(&mut self, quiet: u64) -> u64 {
+        let is_over = self.end.reset.is_some() || self.sides.iter().any(|side| side.fins > 0);
+        let has_beginning = !self.opening && self.syn_at.or(self.syn_ack_at).is_some();
+        let is_asked = self.is_asked() && !self.is_answering && self.sides[0].is_all_acknowledged();
+        if is_over || !has_beginning || !is_asked {
+            return 0;
+        }
+        self.waits_to_end = quiet > 0;
+        self.add(Phase::Server, quiet);
+        quiet
+    }
+
+    /// Whether the server is waited for beyond the last packet.
+    pub(crate) const fn waits_to_end(&self) -> bool {
+        self.waits_to_end
     }
 
     /// Seconds of the phase.
@@ -413,6 +436,7 @@ impl ConnectionPhases {
                 self.unasked = 0;
             }
             self.serve();
+            self.is_answering = true;
             let undecided = std::mem::take(&mut self.undecided);
             self.spent[Phase::Client as usize] -= undecided;
             self.spent[Phase::Transfer as usize] += undecided;

@@ -59,7 +59,10 @@ impl Sender {
         let afar = !self.is_exact();
         let Some(search) = &mut self.window.search else { return };
         if search.sent(&NewData { now, end, segment: self.space.mss, round_trip: self.rtt.usual() as u64, afar }) {
-            self.window.max = search.window_max();
+            // What was advertised before has this scale as well.
+            let (size, edge) = search.window();
+            (self.window.max, self.window.known) = (search.window_max(), search.found().is_some());
+            (self.window.size, self.window.edge) = (Some(size), edge);
         }
     }
 

@@ -136,6 +136,7 @@ impl Sender {
     pub(super) fn retransmission(&mut self, data: &Data, start: u64, end: u64, known: Option<RetransmitKind>) {
         let from = self.scoreboard.segments.partition_point(|candidate| candidate.end <= start);
         let evidence = self.evidence(data, start, end, from, known);
+        self.losses.resume_needless(end, evidence.again);
         let kind = self.losses.kind(&evidence);
         self.note_probe(&evidence, kind);
         if start <= self.space.una {

@@ -75,6 +75,12 @@ impl ScaleSearch {
         u64::from(self.field_max) << self.found.unwrap_or(0)
     }
 
+    /// The latest window, in bytes, and its furthest end.
+    pub(super) fn window(&self) -> (u64, u64) {
+        let scale = self.found.unwrap_or(0);
+        (u64::from(self.field) << scale, self.edges[usize::from(scale)])
+    }
+
     /// All before `ack` is acknowledged with this in the window field.
     pub(super) fn advertised(&mut self, ack: u64, field: u16) {
         (self.acked, self.field) = (ack, field);
