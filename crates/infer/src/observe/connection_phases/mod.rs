@@ -157,11 +157,13 @@ impl ConnectionPhases {
     }
 
     /// The capture goes on for `quiet` nanoseconds after the last packet: how much of that the server is waited for. It has acknowledged a request, and
-    /// has not sent a byte since the connection was opened; later the client's last words may ask for nothing.
+    /// has not sent a byte since the connection was opened; later the client's last words may ask for nothing, and so may those of a client that
+    /// went on without an answer, as one that publishes does.
     pub(crate) fn quiet(&mut self, quiet: u64) -> u64 {
         let is_over = self.end.reset.is_some() || self.sides.iter().any(|side| side.fins > 0);
         let has_beginning = !self.opening && self.syn_at.or(self.syn_ack_at).is_some();
-        let is_asked = self.is_asked() && !self.is_answering && self.sides[0].is_all_acknowledged();
+        let is_one = matches!(self.exchange, Exchange::Request { writes: 0, .. });
+        let is_asked = is_one && !self.is_answering && self.sides[0].is_all_acknowledged();
         if is_over || !has_beginning || !is_asked {
             return 0;
         }
