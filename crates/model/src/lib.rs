@@ -50,9 +50,10 @@ pub use cause::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Cause, Clamp, Code, CongestionLosses, Context, DelayedWrites,
     Dropped, Evidence, FirstFlight, ForeignBlocks, FullAcceptQueue, FullQueue, FullSendBuffer, FullWindow, HostDrops,
     KernelCounters, LargePackets, LastSilence, Losses, LostRequest, Occurrences, Opening, OverrunBuffer,
-    OvertakenPackets, PacedData, PathHolds, Pauses, PausesSeen, PolicedRate, ProgramWait, QueueMarks, Repairs,
-    ResetSeen, RestartTiming, Restarts, SendBufferSeen, SentAgain, Sights, SlowReader, SlowStartSeen, SynRequest,
-    Timeouts, TooBigErrors, UndecidedBy, UnscaledEdge, UsedPath, WaitedFor, Wakeups, WindowGrowth, WriteTimer,
+    OvertakenPackets, PacedData, PathHolds, Pauses, PausesSeen, PolicedRate, ProgramWait, QueueDrops, QueueMarks,
+    Repairs, ResetSeen, RestartTiming, Restarts, SendBufferSeen, SentAgain, Sights, SlowReader, SlowStartSeen,
+    SynRequest, Timeouts, TooBigErrors, UndecidedBy, UnscaledEdge, UsedPath, WaitedFor, Wakeups, WindowGrowth,
+    WriteTimer,
 };
 pub use diagnosis::{Finding, Limits, Verdict};
 pub use expect::Expectation;

@@ -243,6 +243,10 @@ fn congestion_loss(losses: &CongestionLosses, part: &str) -> String {
             "A queue marks packets instead of dropping them (ECN): the congestion window was cut {}, and growing again takes {part} of the time.",
             counted(marks.reductions, "time"),
         ),
+        CongestionLosses::Counted(drops) => format!(
+            "The queue at the bottleneck drops {}; repairing that and growing again takes {part} of the time.",
+            counted(drops.packets, "packet"),
+        ),
         CongestionLosses::SharedPath(_) => {
             "A full queue drops packets: the connections that share the path send more than it takes.".to_owned()
         }

@@ -320,6 +320,7 @@ fn congestion_loss(seen: &CongestionLosses) -> Vec<Evidence> {
             count(marks.reductions as f64)
         ))],
         CongestionLosses::SharedPath(dropped) => vec![repairs(&dropped.repairs)],
+        CongestionLosses::Counted(_) => Vec::new(),
     }
 }
 

@@ -222,6 +222,15 @@ pub enum CongestionLosses {
     Marked(QueueMarks),
     /// The queue of a path that several connections use up drops packets.
     SharedPath(Dropped),
+    /// The queue drops packets, as the path itself counts: a scenario's does.
+    Counted(QueueDrops),
+}
+
+/// Packets that a queue counted as dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueDrops {
+    /// How many.
+    pub packets: u64,
 }
 
 /// ECN marks of a queue.

@@ -14,8 +14,9 @@ pub use code::Code;
 pub use figures::{
     AckWait, ApplicationWindow, BucketFit, CarriedData, Clamp, CongestionLosses, DelayedWrites, Dropped, FirstFlight,
     FullQueue, FullSendBuffer, HostDrops, KernelCounters, LargePackets, Losses, Occurrences, OvertakenPackets,
-    PacedData, Pauses, PausesSeen, PolicedRate, QueueMarks, Repairs, RestartTiming, Restarts, SendBufferSeen, Sights,
-    SlowReader, SlowStartSeen, Timeouts, TooBigErrors, UsedPath, WaitedFor, Wakeups, WindowGrowth, WriteTimer,
+    PacedData, Pauses, PausesSeen, PolicedRate, QueueDrops, QueueMarks, Repairs, RestartTiming, Restarts,
+    SendBufferSeen, Sights, SlowReader, SlowStartSeen, Timeouts, TooBigErrors, UsedPath, WaitedFor, Wakeups,
+    WindowGrowth, WriteTimer,
 };
 pub use life::{FullAcceptQueue, LastSilence, LostRequest, Opening, ProgramWait, ResetSeen, SentAgain, SynRequest};
 pub use middlebox::{ForeignBlocks, UnscaledEdge};

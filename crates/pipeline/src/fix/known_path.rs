@@ -1,7 +1,9 @@
 //! What a scenario knows of its path, held against what the capture of it looks like.
 
 use super::work::dropped;
-use thalweg_model::{ArmReport, Code, DiagnosisLine, Experiment, Loss, Way};
+use thalweg_model::{
+    ArmReport, Cause, Code, CongestionLosses, DiagnosisLine, Experiment, Loss, QueueDrops, Verdict, Way,
+};
 
 /// Puts right the causes that the path cannot have: a policer, or losses by chance, where the scenario has none. Such losses are those of the queue
 /// if that dropped packets; else the line goes.
@@ -18,11 +20,8 @@ pub(super) fn as_the_path_is(lines: &mut Vec<DiagnosisLine>, experiment: &Experi
             _ => false,
         };
         if cannot_be && dropped > 0.0 {
-            line.code = Code::CongestionLoss;
-            line.claim = format!(
-                "The queue at the bottleneck drops {dropped:.0} packets; repairing that and growing again takes {:.0} % of the time.",
-                line.share * 100.0
-            );
+            let drops = CongestionLosses::Counted(QueueDrops { packets: dropped as u64 });
+            *line = (&Verdict::new(Cause::CongestionLoss(drops), line.share, line.gain)).into();
         }
     }
     lines.retain(|line| line.code != Code::Policer || path.policer.is_some() || changes);

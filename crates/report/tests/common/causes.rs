@@ -152,6 +152,7 @@ pub fn all() -> Vec<Cause> {
         Cause::CongestionLoss(CongestionLosses::Dropped(losses())),
         Cause::CongestionLoss(CongestionLosses::Marked(QueueMarks { reductions: 4, echoes: 40 })),
         Cause::CongestionLoss(CongestionLosses::SharedPath(Dropped { repairs: repairs() })),
+        Cause::CongestionLoss(CongestionLosses::Counted(QueueDrops { packets: 40 })),
         Cause::Policer(PolicedRate { rate_bps: 10e6, burst_bytes: 75e3, repairs: repairs(), fit }),
         timeouts(),
         Cause::PathRate(path),
