@@ -5,7 +5,7 @@ use super::known_path::as_the_path_is;
 use super::proof::{Fixed, prove};
 use super::work;
 use crate::arm_findings::ArmFindings;
-use crate::bench::Bench;
+use crate::bench::{Bench, Ran};
 use crate::chance::meets_chance;
 use crate::explore::{Explored, brief, explore, is_short};
 use crate::failure::Failure;
@@ -24,6 +24,8 @@ use thalweg_units::Span;
 
 /// Seeds of the proof, where chance decides: as many pairs as tell a difference from noise. An experiment with very many packets has fewer.
 const PROOF_SEEDS: [u32; 2] = [6, 2];
+/// Sets that are proved one after the other while each makes a figure worse; then nothing is proposed.
+const PROOFS_MAX: usize = 3;
 /// What the lab says of a connection that its kernel gave up. Source: `ETIMEDOUT`, tcp(7).
 const TIMED_OUT: &str = "Connection timed out";
 /// Sets of settings that the report lists.
@@ -51,9 +53,8 @@ pub fn scenario(bench: &Bench, own_path: bool, observer: &mut dyn Observer) -> R
     }
     observer.note(&format!("running '{}' as found on Linux {}", bench.scenario.name, engine.release()));
     bench.note_vain_settings(observer);
-    let lab_arm =
-        |name: &str, experiment: Experiment| LabArm { arm: Arm::new(name, experiment), engine: engine.clone() };
-    let first = match prove(bench, &[lab_arm(AS_FOUND, base.clone())], 1, observer) {
+    let as_found = LabArm { arm: Arm::new(AS_FOUND, base.clone()), engine: engine.clone() };
+    let first = match prove(bench, &[as_found], 1, observer) {
         Err(failure) if failure.cause().contains(TIMED_OUT) => {
             return hung(bench, &bench.lab_runs(engine), TIMED_OUT, observer)?.ok_or(failure);
         }
@@ -73,33 +74,79 @@ pub fn scenario(bench: &Bench, own_path: bool, observer: &mut dyn Observer) -> R
     ));
     let lab = bench.lab_runs(engine);
     let direction = found.as_ref().map_or(Way::Down, |found| found.flow.direction);
-    let Considered { mut explored, rival, rejected } =
-        considerate(&lab, base, direction, &mut families, own_path, observer)?;
-    let arms: Vec<LabArm> = steps(explored.best.clone())
-        .into_iter()
-        .map(|(name, remedies)| {
-            let mut experiment = base.clone();
-            let changes = merge(remedies).map(|remedy| remedy.changes).unwrap_or_default();
-            changes.iter().for_each(|change| apply(&mut experiment, change));
-            lab_arm(&name, experiment)
-        })
-        .collect();
-    observer.note("proving it");
-    let proof = prove(bench, &arms, seeds(base), observer)?;
-    let refuted = refuted(base, &proof.report, &explored.best);
-    if refuted.is_some() {
-        explored.best.clear();
-    }
+    let Proven { considered, arms, proof, refuted } =
+        proven(bench, &lab, (base, direction), &mut families, own_path, observer)?;
+    let Considered { explored, rival, rejected } = considered;
     let mut report = conclude(base, proof.report, found.as_ref(), explored);
     report.rival = rival.filter(|_| report.remedy.is_some());
     report.rejected = rejected;
     report.notes.splice(0..0, refuted);
     say_if_nothing(&mut report);
     if std::iter::once(&report.cause).chain(&report.also).any(|line| line.code == Code::Bufferbloat) {
-        let best = arms.last().map_or(base, |arm| &arm.arm.experiment);
+        let best = arms.last().filter(|_| report.remedy.is_some()).map_or(base, |arm| &arm.arm.experiment);
         report.notes.extend(queue_management(bench, &lab, base, best, observer)?);
     }
     Ok(Fixed { report, findings: proof.findings })
+}
+
+/// The best set of a search, and the runs that prove it or do not.
+struct Proven {
+    considered: Considered,
+    arms: Vec<LabArm>,
+    proof: Ran,
+    /// Why sets are not proposed that searches found.
+    refuted: Vec<String>,
+}
+
+/// Searches, and proves what that finds; again without what makes a figure worse in the proof, as another set may gain nearly as much.
+fn proven(
+    bench: &Bench,
+    lab: &LabRuns<'_>,
+    (base, direction): (&Experiment, Way),
+    families: &mut Vec<Family>,
+    own_path: bool,
+    observer: &mut dyn Observer,
+) -> Result<Proven, Failure> {
+    let (mut refuted, mut rejected, mut left_out): (Vec<String>, Vec<Rejected>, Vec<Remedy>) = Default::default();
+    loop {
+        let mut considered = considerate(lab, base, direction, families, (own_path, &left_out), observer)?;
+        let lab_arm = |(name, remedies): (String, Vec<Remedy>)| {
+            let mut experiment = base.clone();
+            let changes = merge(remedies).map(|remedy| remedy.changes).unwrap_or_default();
+            changes.iter().for_each(|change| apply(&mut experiment, change));
+            LabArm { arm: Arm::new(name, experiment), engine: lab.engine.clone() }
+        };
+        let arms: Vec<LabArm> = steps(considered.explored.best.clone()).into_iter().map(lab_arm).collect();
+        observer.note("proving it");
+        let proof = prove(bench, &arms, seeds(base), observer)?;
+        let why = self::refuted(base, &proof.report, &considered.explored.best);
+        let harmful = harmful(&base.workload, &proof.report.arms, &considered.explored.best);
+        refuted.extend(why.iter().cloned());
+        rejected.append(&mut considered.rejected);
+        if harmful.is_empty() || refuted.len() == PROOFS_MAX {
+            if why.is_some() {
+                considered.explored.best.clear();
+            }
+            considered.rejected = rejected;
+            return Ok(Proven { considered, arms, proof, refuted });
+        }
+        families.iter_mut().for_each(|family| family.options.retain(|option| !harmful.contains(option)));
+        families.retain(|family| !family.options.is_empty());
+        left_out.extend(harmful);
+    }
+}
+
+/// The remedies of a set that make a figure worse alone, or all of them where only the whole set does; none where nothing is worse.
+fn harmful(workload: &Workload, proof: &[ArmReport], best: &[Remedy]) -> Vec<Remedy> {
+    let [found, others @ ..] = proof else { return Vec::new() };
+    let is_worse = |arm: &ArmReport| worse(workload, found, arm).is_some();
+    if !others.last().is_some_and(is_worse) {
+        return Vec::new();
+    }
+    // Before the last arm each remedy has one, where there are several.
+    let alone = best.iter().zip(others).filter(|(_, arm)| best.len() > 1 && is_worse(arm));
+    let found: Vec<Remedy> = alone.map(|(remedy, _)| remedy.clone()).collect();
+    if found.is_empty() { best.to_vec() } else { found }
 }
 
 /// Seeds of the proof.
@@ -131,14 +178,14 @@ struct Considered {
     rejected: Vec<Rejected>,
 }
 
-/// Searches, without each congestion control that takes more from a CUBIC flow than another CUBIC flow does. Where each host has a path of its own
+/// Searches, without what is left out and each congestion control that takes more from a CUBIC flow than another CUBIC flow does. Where each host has a path of its own
 /// there is no such flow.
 fn considerate(
     lab: &LabRuns<'_>,
     base: &Experiment,
     direction: Way,
     families: &mut Vec<Family>,
-    own_path: bool,
+    (own_path, left_out): (bool, &[Remedy]),
     observer: &mut dyn Observer,
 ) -> Result<Considered, Failure> {
     let mut rejected: Vec<Rejected> = Vec::new();
@@ -152,7 +199,9 @@ fn considerate(
             };
             let mut families = work::families(release, experiment, &arm, found.as_ref());
             let allowed = |one: &Remedy| !congestion_control(&one.changes).is_some_and(|name| refused.contains(&name));
-            families.iter_mut().for_each(|family| family.options.retain(allowed));
+            families.iter_mut().for_each(|family| {
+                family.options.retain(|option| allowed(option) && !left_out.contains(option));
+            });
             Ok(families)
         };
         let explored = after(&mut earlier, explore(lab, base, families, &mut further, observer)?);
@@ -422,31 +471,54 @@ mod tests {
     use serde_json::json;
     use thalweg_model::Applicability;
 
-    #[test]
-    fn what_the_proof_does_not_bear_out_is_not_proposed() {
+    fn stream() -> Experiment {
         let text = "name = \"s\"\n[workload]\nkind = \"stream\"\nseconds = \"5s\"\n";
         let none = |_: &str| Err(std::io::ErrorKind::NotFound.into());
-        let base = thalweg_config::parse_scenario("s", text, &[], &none).expect("a scenario").arms.remove(0).experiment;
-        let remedy = Remedy {
+        thalweg_config::parse_scenario("s", text, &[], &none).expect("a scenario").arms.remove(0).experiment
+    }
+
+    fn remedy(reason: &str) -> Remedy {
+        Remedy {
             code: Code::CongestionLoss,
-            reason: String::new(),
+            reason: reason.to_owned(),
             changes: Vec::new(),
             commands: Vec::new(),
             kernels: None,
             applicability: Applicability::Safe,
             wont_help: String::new(),
             notes: Vec::new(),
+        }
+    }
+
+    fn arm(goodput: f64, within_noise: Option<bool>) -> serde_json::Value {
+        let host = json!({"sysctl": {}, "route": {}, "socket": {}});
+        json!({"name": "a", "kernel": "6.12", "baseline": null, "diagnosis": [], "capture": null, "samples": null,
+               "metrics": {"bytes": 1e7, "goodput_steady_bps": goodput},
+               "differences": {"goodput_steady_bps": {"difference": 1.0, "ratio": 1.0, "ci95": [-1.0, 1.0], "within_noise": within_noise}},
+               "settings": {"client": host, "server": host, "path": []}})
+    }
+
+    #[test]
+    fn a_search_goes_on_without_what_makes_a_figure_worse() {
+        let (base, both) = (stream(), [remedy("a"), remedy("b")]);
+        let left_out = |goodputs: &[f64], best: &[Remedy]| -> Vec<String> {
+            let arms: Vec<ArmReport> =
+                goodputs.iter().map(|goodput| serde_json::from_value(arm(*goodput, None)).expect("an arm")).collect();
+            harmful(&base.workload, &arms, best).into_iter().map(|remedy| remedy.reason).collect()
         };
+        assert_eq!(left_out(&[10e6, 5e6, 12e6, 6e6], &both), ["a"]);
+        assert_eq!(left_out(&[10e6, 12e6, 12e6, 6e6], &both), ["a", "b"], "only together");
+        assert_eq!(left_out(&[10e6, 5e6, 12e6, 11e6], &both), [""; 0], "together they are not worse");
+        assert_eq!(left_out(&[10e6, 5e6], &both[..1]), ["a"]);
+        assert_eq!(left_out(&[10e6], &[]), [""; 0]);
+    }
+
+    #[test]
+    fn what_the_proof_does_not_bear_out_is_not_proposed() {
+        let (base, remedy) = (stream(), remedy(""));
         let refuted_at = |goodput: f64, within_noise: Option<bool>| {
-            let host = json!({"sysctl": {}, "route": {}, "socket": {}});
-            let arm = |goodput: f64| {
-                json!({"name": "a", "kernel": "6.12", "baseline": null, "diagnosis": [], "capture": null, "samples": null,
-                       "metrics": {"bytes": 1e7, "goodput_steady_bps": goodput},
-                       "differences": {"goodput_steady_bps": {"difference": 1.0, "ratio": 1.0, "ci95": [-1.0, 1.0], "within_noise": within_noise}},
-                       "settings": {"client": host, "server": host, "path": []}})
-            };
             let proof = json!({"schema": "thalweg.lab/1", "scenario": "s", "about": "", "kernel": "6.12", "engine": "virtual", "seed": 1,
-                               "repeats": 6, "wall_s": 0.0, "virtual_s": 0.0, "arms": [arm(10e6), arm(goodput)]});
+                               "repeats": 6, "wall_s": 0.0, "virtual_s": 0.0, "arms": [arm(10e6, within_noise), arm(goodput, within_noise)]});
             refuted(&base, &serde_json::from_value(proof).expect("a report"), std::slice::from_ref(&remedy)).is_some()
         };
         assert!(!refuted_at(12e6, Some(false)) && !refuted_at(12e6, None));

@@ -147,7 +147,10 @@ fn sets_the_same(a: &Remedy, b: &Remedy) -> bool {
 }
 
 fn option(code: Code, reason: String, changes: Vec<Change>, wont_help: &str) -> Option<Remedy> {
-    (!changes.is_empty()).then(|| remedy(code, reason, changes, Applicability::NeedsThought, wont_help))
+    // A program's socket options are of its own connections.
+    let is_own = changes.iter().all(|change| matches!(change.setting, Setting::Socket(_)));
+    let applicability = if is_own { Applicability::Safe } else { Applicability::NeedsThought };
+    (!changes.is_empty()).then(|| remedy(code, reason, changes, applicability, wont_help))
 }
 
 /// What the scenario gives a host of this name, taken away.
