@@ -63,7 +63,7 @@ pub(crate) struct StateArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg tune plan --purpose live-edge --rtt 100ms --rate 8mbit --json > plan.json\n  thalweg tune apply plan.json --skip-sockets --confirm-within 60s\n  thalweg tune confirm\n\nSocket options are set by the program that has the socket: a plan with one is refused without --skip-sockets. With --confirm-within the timer is a transient unit of systemd, and a unit undoes at the next boot what nobody confirmed; without systemd a process of its own waits. What a plan does not find as it was is refused; so is a second application before the first is confirmed.\n\nExit: 0 applied, 2 the plan cannot be applied, 3 this host does not allow it. In both cases what was written is undone."
+    after_help = "Examples:\n  thalweg tune plan --purpose live-edge --rtt 100ms --rate 8mbit --json > plan.json\n  thalweg tune apply plan.json --skip-sockets --confirm-within 60s\n  thalweg tune confirm\n\nSocket options are set by the program that has the socket: a plan with one is refused without --skip-sockets.\nWith --confirm-within the timer is a transient unit of systemd, and a unit undoes at the next boot what nobody confirmed; without systemd a process of its own waits. What a plan does not find as it was is refused; so is a second application before the first is confirmed.\n\nExit: 0 applied, 2 the plan cannot be applied, 3 this host does not allow it. In both cases what was written is undone."
 )]
 pub(crate) struct TuneApplyArgs {
     /// A document of `thalweg tune plan --json`; - is stdin

@@ -74,7 +74,7 @@ pub(crate) struct TuneDetachArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  thalweg tune attach edge --port 443 --initial-window 40 --share 0\n  thalweg tune canary edge --steps 20,30,40 --step-time 15min\n\nThe time until the first bytes are acknowledged, and the share of connections that had resent something by then, are compared between the two shares all the time, by intervals that stay valid however often they are looked at. Harm ends the trial and sets the share to 0. Ctrl-C sets it back to what it was.\n\nExit: 0 no harm, 1 harm, 2 the command is wrong, 3 this host does not allow it."
+    after_help = "Examples:\n  thalweg tune attach edge --port 443 --initial-window 40 --share 0\n  thalweg tune canary edge --steps 20,30,40 --step-time 15min\n\nThe time until the first bytes are acknowledged, and the share of connections that had resent something by then, are compared between the two shares all the time, by intervals that stay valid however often they are looked at. Harm ends the trial and sets the share to 0.\nCtrl-C sets it back to what it was.\n\nExit: 0 no harm, 1 harm, 2 the command is wrong, 3 this host does not allow it."
 )]
 pub(crate) struct TuneCanaryArgs {
     /// What is attached
