@@ -31,10 +31,7 @@ impl<'a> Hosts<'a> {
     }
 
     fn is_there(&self) -> bool {
-        Path::new(&format!("/proc/{}/cmdline", self.id))
-            .exists()
-            .then(|| fs::read(format!("/proc/{}/cmdline", self.id)))
-            .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+        fs::read(format!("/proc/{}/cmdline", self.id)).is_ok_and(|line| !line.is_empty())
     }
 }
 

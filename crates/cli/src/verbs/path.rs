@@ -143,8 +143,8 @@ fn path(args: &PathRunArgs, output: &Output) -> Result<Path, Failure> {
     for (key, value) in [("jitter", &args.jitter), ("loss", &args.loss), ("rate", &args.rate), ("queue", &args.queue)] {
         both(&shown(key, value), key, value.clone());
     }
-    for way in ["down", "up"] {
-        for part in texts_of(args, way).iter().flat_map(|text| parts(text)) {
+    for (way, texts) in [("down", &args.down), ("up", &args.up)] {
+        for part in texts.iter().flat_map(|text| parts(text)) {
             let Some((key, value)) = part.split_once('=') else {
                 return Err(Failure::user(anyhow!("--{way} '{part}' has no value"))
                     .hint(format!("write it as --{way} rate=10mbit,queue=100ms")));
@@ -158,10 +158,8 @@ fn path(args: &PathRunArgs, output: &Output) -> Result<Path, Failure> {
     }
     for way in ["down", "up"] {
         let has = |key: &str| {
-            texts_of(args, way)
-                .iter()
-                .flat_map(|text| parts(text))
-                .any(|part| part.split('=').next().is_some_and(|own| own.trim() == key))
+            let (option, key) = (format!("--{way} "), format!("path.{way}.{key}"));
+            typed.iter().any(|one| one.option.starts_with(&option) && one.key == key)
         };
         if has("rate") && has("trace") {
             return Err(Failure::user(anyhow!(
@@ -183,11 +181,6 @@ fn path(args: &PathRunArgs, output: &Output) -> Result<Path, Failure> {
     }
     thalweg_config::without_effect(&experiment).iter().for_each(|why| output.note(&format!("note: {why}")));
     Ok(experiment.path)
-}
-
-/// What was typed of one direction alone.
-fn texts_of<'a>(args: &'a PathRunArgs, way: &str) -> &'a [String] {
-    if way == "down" { &args.down } else { &args.up }
 }
 
 /// Divides `a=1,b={ c = 2, d = 3 }` at the commas that are in no brackets.

@@ -165,33 +165,28 @@ fn shown<'a>(name: &str, rate_bps: f64, queue_bytes: u64, dropped: impl Iterator
 
 /// The path that is meant where no number is given.
 fn only(id: Option<u32>) -> Result<u32, Failure> {
-    let Some(id) = id else {
-        return match ids()?.as_slice() {
-            [id] => Ok(*id),
-            [] => Err(Failure::user(anyhow!("no path runs")).hint("start one: thalweg path --delay 50ms")),
-            several => {
-                let numbers: Vec<String> = several.iter().map(u32::to_string).collect();
-                Err(Failure::user(anyhow!("several paths run: {}", numbers.join(", ")))
-                    .hint("give the number of one: thalweg path list shows them"))
-            }
-        };
-    };
-    Ok(id)
+    let none = || Failure::user(anyhow!("no path runs")).hint("start one: thalweg path --delay 50ms");
+    id.map_or_else(|| the_one(&ids()?, none, "several paths run"), Ok)
 }
 
 /// The hosts that are meant where no number is given.
 pub(super) fn only_hosts(id: Option<u32>) -> Result<u32, Failure> {
-    if let Some(id) = id {
-        return Ok(id);
-    }
+    let none = || Failure::user(anyhow!("no hosts are up")).hint("bring some up: thalweg path up car-plan");
     let are_hosts = |id: &u32| matches!(control::ask(*id, &Request::Report), Ok(Answer::Hosts(_)));
-    let up: Vec<u32> = ids()?.into_iter().filter(are_hosts).collect();
-    match up.as_slice() {
+    let Some(id) = id else {
+        let up: Vec<u32> = ids()?.into_iter().filter(are_hosts).collect();
+        return the_one(&up, none, "several sets of hosts are up");
+    };
+    Ok(id)
+}
+
+fn the_one(all: &[u32], none: impl FnOnce() -> Failure, several: &str) -> Result<u32, Failure> {
+    match all {
         [id] => Ok(*id),
-        [] => Err(Failure::user(anyhow!("no hosts are up")).hint("bring some up: thalweg path up car-plan")),
-        several => {
-            let numbers: Vec<String> = several.iter().map(u32::to_string).collect();
-            Err(Failure::user(anyhow!("several sets of hosts are up: {}", numbers.join(", ")))
+        [] => Err(none()),
+        all => {
+            let numbers: Vec<String> = all.iter().map(u32::to_string).collect();
+            Err(Failure::user(anyhow!("{several}: {}", numbers.join(", ")))
                 .hint("give the number of one: thalweg path list shows them"))
         }
     }

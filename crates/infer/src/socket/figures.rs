@@ -151,8 +151,7 @@ impl Seen<'_> {
     }
 
     fn full_window(&self) -> FullWindow {
-        let pairs = self.samples.windows(2).filter(|pair| is_held_by_window(&pair[0], &pair[1]));
-        let full: Vec<u64> = pairs.map(|pair| pair[1].peer_window).collect();
+        let full: Vec<u64> = self.at_full_window().map(|sample| sample.peer_window).collect();
         let largest = self.largest_window();
         FullWindow {
             window_bytes: match full.len() {
@@ -173,10 +172,16 @@ impl Seen<'_> {
         }
     }
 
+    /// Samples up to which the window was full.
+    fn at_full_window(&self) -> impl Iterator<Item = &Sample> {
+        let held = self.samples.windows(2).filter(|pair| is_held_by_window(&pair[0], &pair[1]));
+        held.map(|pair| &pair[1])
+    }
+
     /// The mean round trip where the window was full; the least one where it never was.
     fn rtt_at_full_window_s(&self) -> f64 {
-        let pairs = self.samples.windows(2).filter(|pair| is_held_by_window(&pair[0], &pair[1]));
-        let (count, sum) = pairs.fold((0u32, 0.0), |(count, sum), pair| (count + 1, sum + pair[1].rtt_us as f64 / 1e6));
+        let all = self.at_full_window();
+        let (count, sum) = all.fold((0u32, 0.0), |(count, sum), sample| (count + 1, sum + sample.rtt_us as f64 / 1e6));
         if count > 0 { sum / f64::from(count) } else { self.rtt_min_s() }
     }
 

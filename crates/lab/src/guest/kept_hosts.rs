@@ -1,16 +1,14 @@
 //! Hosts that stay up in real time, without a workload, until they are asked to end.
 
 use super::hosts::Topology;
-use super::{FIRST, Failed, lines};
+use super::{Failed, lines};
 use crate::keeper::{Kept, Ready};
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::Instant;
 use thalweg_host::cpu_time::CpuTime;
-use thalweg_host::netns::NetNs;
 use thalweg_host::{HostError, user_namespace};
-use thalweg_live::LiveError;
 use thalweg_live::control::{Answer, Listener, Reply, Request};
 use thalweg_model::{LiveHost, LiveHostsReport, Metrics};
 
@@ -66,11 +64,7 @@ struct KeptHosts {
 fn bring(kept: Kept) -> Result<(Listener, KeptHosts), Failed> {
     // In the network namespace in which others look for it.
     let listener = Listener::bind(std::process::id())?;
-    let refused = |error| LiveError::NoNamespaces { error, hint: user_namespace::why_refused() };
-    user_namespace::enter().map_err(refused)?;
-    NetNs::enter_new("home").map_err(refused)?;
-    thalweg_host::poll::wake_on_time();
-    let _ = rustix::process::setpriority_process(None, FIRST);
+    super::enter_real_time(None)?;
     let mut topology = Topology::build(&kept.plan)?;
     topology.carry(&kept.plan.experiment.path, kept.plan.seed)?;
     let life = io::pipe().map_err(|source| HostError { act: "make a pipe".to_owned(), source })?;

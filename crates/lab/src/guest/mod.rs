@@ -115,17 +115,21 @@ fn run() -> Result<Measured, Failed> {
 }
 
 fn run_live(plan: &Plan, folder: &Path) -> Result<Measured, Failed> {
+    enter_real_time(plan.experiment.workload.has_programs().then_some(folder))?;
+    experiment(plan, folder)
+}
+
+/// Moves this process to where hosts in real time are made, and into a sandbox whose folder is given.
+fn enter_real_time(sandboxed: Option<&Path>) -> Result<(), Failed> {
     let refused = |error| LiveError::NoNamespaces { error, hint: user_namespace::why_refused() };
     user_namespace::enter().map_err(refused)?;
-    if plan.experiment.workload.has_programs() {
-        sandbox::enter(folder)?;
-    }
+    sandboxed.map_or(Ok(()), sandbox::enter)?;
     // From here on every namespace is one that a user namespace may enter again.
     NetNs::enter_new("home").map_err(refused)?;
     thalweg_host::poll::wake_on_time();
     // Before others, where this user may: what runs late measures the host's other work.
     let _ = rustix::process::setpriority_process(None, FIRST);
-    experiment(plan, folder)
+    Ok(())
 }
 
 fn plan(folder: &Path) -> Result<Plan, HostError> {

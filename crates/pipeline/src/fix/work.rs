@@ -133,7 +133,7 @@ fn full_queue(experiment: &Experiment, way: Way, arm: &ArmReport) -> Option<Code
     let dropped = dropped(way, arm);
     let rtt_ms = experiment.path.rtt().as_millis_f64();
     let delay_ms = experiment.path.direction(way).delay.as_millis_f64();
-    let transit_ms = of(&["transit_ms", word(way), "p50"]).map_or(0.0, |transit| transit - delay_ms);
+    let transit_ms = of(&["transit_ms", way.as_str(), "p50"]).map_or(0.0, |transit| transit - delay_ms);
     let waits_ms = transit_ms.max(bulk_rtt_ms(&experiment.workload, way, arm) - rtt_ms);
     let stands = waits_ms > (rtt_ms * STANDS).max(1.0);
     if stands {
@@ -157,15 +157,8 @@ fn bulk_rtt_ms(workload: &Workload, way: Way, arm: &ArmReport) -> f64 {
 
 /// Packets that the direction's queue dropped, at the bottleneck or at a switch's port.
 pub(super) fn dropped(way: Way, arm: &ArmReport) -> f64 {
-    let of = |at: &str| Metric::find(&arm.metrics, &["dropped_packets", &format!("{}_{at}", word(way))]);
+    let of = |at: &str| Metric::find(&arm.metrics, &["dropped_packets", &format!("{}_{at}", way.as_str())]);
     ["bottleneck", "port"].into_iter().filter_map(|at| of(at)?.value()).sum()
-}
-
-const fn word(way: Way) -> &'static str {
-    match way {
-        Way::Down => "down",
-        Way::Up => "up",
-    }
 }
 
 /// Connections that send in this direction at the same time.
